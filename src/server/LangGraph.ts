@@ -98,8 +98,11 @@ const makeTake = (options: Options) => (tail: Tail<Packet>) => (): Take<Packet> 
     const id = state.next++
     if (id > after && modes.includes(mode)) out({ id, event: mode === "messages-tuple" ? "messages" : mode, data })
   }
-  const tellPiece = (chunk: JsonObject, out: Out): void =>
-    tellIn("messages-tuple", [chunk, { langgraph_node: chunk["type"] === "tool" ? "tools" : "agent", tags: [] }], out)
+  const pieceOf = (chunk: JsonObject): Json => [
+    chunk,
+    { langgraph_node: chunk["type"] === "tool" ? "tools" : "agent", tags: [] }
+  ]
+  const tellPiece = (chunk: JsonObject, out: Out): void => tellIn("messages-tuple", pieceOf(chunk), out)
   const tellText = (partId: string, text: string, out: Out): void => {
     const messageId = partId.slice(0, partId.lastIndexOf("/"))
     const first = state.next
@@ -110,6 +113,13 @@ const makeTake = (options: Options) => (tail: Tail<Packet>) => (): Take<Packet> 
   const add = (node: "agent" | "tools", message: Message, out: Out): void => {
     state.messages = [...state.messages, message]
     tellIn("updates", { [node]: { messages: messageOf(message) } }, out)
+  }
+  /** Tells the text of a result that a middleware changed. Entries tell only this one, so it has no id of its own. */
+  const change = (message: Message, out: Out): void => {
+    state.messages = state.messages.map((one) => (one.id === message.id ? message : one))
+    const id = state.next - 1
+    if (id <= after || !modes.includes("messages-tuple")) return
+    for (const chunk of messageOf(message)) out({ id, event: "messages", data: pieceOf(chunk) })
   }
   const handlers: Handlers<Packet> = {
     // It has no id of its own: a response that goes on begins, too.
@@ -126,7 +136,7 @@ const makeTake = (options: Options) => (tail: Tail<Packet>) => (): Take<Packet> 
     },
     Result: ({ id, name, outcome, text }, out) => {
       const message = tool(text, { id: `${id}/result`, toolCallId: id, toolName: name, isError: outcome !== "done" })
-      state.messages = state.messages.filter((one) => one.id !== message.id)
+      if (state.messages.some((one) => one.id === message.id)) return change(message, out)
       for (const chunk of messageOf(message)) tellPiece(chunk, out)
       add("tools", message, out)
     },

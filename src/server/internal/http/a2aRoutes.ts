@@ -61,11 +61,17 @@ const responseIn = (messages: ReadonlyArray<Message>, inputId: string): Readonly
   return end < 0 ? rest : rest.slice(0, end)
 }
 
+/** A task, as a client sees it. */
+interface Described {
+  readonly state: TaskState
+  readonly task: JsonObject
+}
+
 /** Describes a task, as the store and the run at work have it. */
 const describe = Effect.fnUntraced(function* (
   call: TenantCall,
   task: Found & Named
-): Effect.fn.Return<JsonObject, Failure> {
+): Effect.fn.Return<Described, Failure> {
   const { runs } = call.door
   const { id, place, thread, threadId } = task
   const taskId = idOf(task)
@@ -89,7 +95,9 @@ const describe = Effect.fnUntraced(function* (
   const artifacts = messages.flatMap((message) =>
     message.role === "ai" && text(message) !== "" ? [artifactOf(message.id, text(message))] : []
   )
-  return { id: taskId, contextId: threadId, status: statusOf(seen.state, seen.at, asked), artifacts, history: [] }
+  const { at, state } = seen
+  const status = statusOf(state, at, asked)
+  return { state, task: { id: taskId, contextId: threadId, status, artifacts, history: [] } }
 })
 
 /** A message that was taken: its task, and the events behind it. */
@@ -154,9 +162,8 @@ const listTasks = Effect.fnUntraced(function* (
     const inputs = inputsIn(yield* readTranscript(store, threadId))
     // Of each thread its last task, and of one context all of them.
     for (const inputId of contextId === "" ? inputs.slice(0, 1) : inputs.slice(0, pageSize)) {
-      const task = yield* describe(call, yield* findTask(call, idOf({ inputId, threadId })))
+      const { state, task } = yield* describe(call, yield* findTask(call, idOf({ inputId, threadId })))
       const { artifacts, ...rest } = task
-      const state = Object(task["status"])["state"]
       if (status === "" || status === "TASK_STATE_UNSPECIFIED" || state === status) {
         tasks.push(includeArtifacts ? { ...rest, artifacts: artifacts ?? [] } : rest)
       }
@@ -173,7 +180,7 @@ const cancel = Effect.fnUntraced(function* (call: TenantCall, params: unknown): 
     return yield* rejected("-32002", "This task is not at work.")
   }
   yield* Stream.runDrain(observeInput(runs, thread, id, place))
-  return yield* describe(call, task)
+  return (yield* describe(call, task)).task
 })
 
 type Answer = { readonly value: JsonObject } | { readonly packets: Stream.Stream<JsonObject, Failure> }
@@ -191,7 +198,8 @@ const answer = Effect.fnUntraced(function* (
       const asked = yield* decode(params)
       const taken = yield* take(call, asked)
       if (!asked.isImmediate) yield* Stream.runDrain(taken.events)
-      return { value: { task: yield* describe(call, yield* findTask(call, idOf(taken))) } }
+      const { task } = yield* describe(call, yield* findTask(call, idOf(taken)))
+      return { value: { task } }
     }
     case "SendStreamingMessage":
       return { packets: packetsOf(yield* take(call, yield* decode(params))) }
@@ -203,7 +211,7 @@ const answer = Effect.fnUntraced(function* (
       return { packets: packetsOf({ ...task, events: observeInput(call.door.runs, task.thread, task.id, task.place) }) }
     }
     case "GetTask":
-      return { value: yield* describe(call, yield* findTask(call, (yield* Id(params)).id)) }
+      return { value: (yield* describe(call, yield* findTask(call, (yield* Id(params)).id))).task }
     case "ListTasks":
       return { value: yield* listTasks(call, params) }
     case "CancelTask":
