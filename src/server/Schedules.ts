@@ -57,7 +57,7 @@ export interface Options {
   readonly agent: string
   /** The id of the thread. `{date}` is the day of the tick and `{time}` its hour and minute, as `07-00`. */
   readonly thread: string
-  /** The input of each tick. */
+  /** The input of each tick, with the same `{date}` and `{time}`. */
   readonly input: string
   /**
    * Decides about ticks that are more than five minutes late, because no process was up: `skip` ignores them, `once` makes one
@@ -128,6 +128,10 @@ export const add = Effect.fnUntraced(function* (schedule: Options): Effect.fn.Re
   if (problem !== undefined) return yield* invalid(name, `the name of the schedule: ${problem}`)
   const threadProblem = nameProblem(schedule.thread, 200)
   if (threadProblem !== undefined) return yield* invalid(name, `the thread: ${threadProblem}`)
+  const unknown = /\{(?!(?:date|time)\})[^{}]*\}/.exec(schedule.thread)?.[0]
+  if (unknown !== undefined) {
+    return yield* invalid(name, `the thread: ${JSON.stringify(unknown)} is nothing of a tick; write {date} or {time}`)
+  }
   const timeZone = schedule.timeZone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone
   const cron = Cron.parse(schedule.cron, timeZone)
   if (Result.isFailure(cron)) {
@@ -221,9 +225,10 @@ const lastTick = (cron: Cron.Cron, now: number): number => {
   return found <= now ? found : Cron.prev(cron, found).getTime()
 }
 
-const fillThread = (thread: string, tick: number, timeZone: string): string => {
+/** Fills in the day and the time of a tick. */
+const fillTick = (template: string, tick: number, timeZone: string): string => {
   const text = DateTime.formatIsoZoned(DateTime.makeZonedUnsafe(tick, { timeZone }))
-  return thread.replaceAll("{date}", text.slice(0, 10)).replaceAll("{time}", text.slice(11, 16).replace(":", "-"))
+  return template.replaceAll("{date}", text.slice(0, 10)).replaceAll("{time}", text.slice(11, 16).replace(":", "-"))
 }
 
 /** Fires the last due tick of a schedule, and gives the time of its next tick. */
@@ -240,9 +245,9 @@ const fire = Effect.fnUntraced(function* ({ row, text }: { readonly row: Row; re
   if (missed === "once" || now - tick <= patience) {
     const failure = yield* post(yield* Runs, yield* SessionStore, {
       principal: { tenant, id: `schedule ${name}`, roles: [] },
-      thread: fillThread(thread, tick, timeZone),
+      thread: fillTick(thread, tick, timeZone),
       agent,
-      message: human(input),
+      message: human(fillTick(input, tick, timeZone)),
       id: `schedule:${name}:${new Date(tick).toISOString()}`,
       title: input
     }).pipe(Effect.as(undefined), Effect.catch(Effect.succeed))

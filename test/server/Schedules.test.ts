@@ -80,6 +80,20 @@ describe("Schedules", () => {
     })
   )
 
+  test(
+    "tell the agent the day and the time of the tick",
+    Effect.gen(function* () {
+      yield* at("2026-05-01T06:59:00Z")
+      yield* Schedules.add({ ...daily, timeZone: "UTC", thread: "all", input: "Report of {date} at {time}: {other}" })
+      yield* process
+      yield* TestClock.adjust("90 seconds")
+      yield* expect([["all", 1]])
+      const { store } = yield* Server.tenant({ tenant: "acme", id: "ada", roles: [] })
+      const { entries } = yield* store.load("all")
+      assert.include(JSON.stringify(entries), '"Report of 2026-05-01 at 07-00: {other}"')
+    })
+  )
+
   for (const [missed, expected] of [
     ["skip", 1],
     ["once", 2]
@@ -154,7 +168,8 @@ describe("Schedules", () => {
         [{ name: "x", timeZone: "Europe/Atlantis" }, "time zone"],
         [{ name: "x", cron: "0 0 30 2 *" }, "never come"],
         [{ name: "" }, "it is empty"],
-        [{ name: "x", thread: "a\n" }, "control characters"]
+        [{ name: "x", thread: "a\n" }, "control characters"],
+        [{ name: "x", thread: "report-{day}" }, "write {date} or {time}"]
       ]
       for (const [options, problem] of refusals) {
         assert.include((yield* Effect.flip(Schedules.add({ ...daily, ...options }))).message, problem)

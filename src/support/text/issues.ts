@@ -26,6 +26,7 @@ const infinities = / \| "Infinity" \| "-Infinity" \| "NaN"/
 const expectedBy = (message: string): string =>
   message
     .replace(/^Expected /, "")
+    .replace(/^Missing key$/, "a value")
     .replace(infinities, "")
     .replace("no excess property", "no such field")
 
