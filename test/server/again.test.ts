@@ -73,6 +73,9 @@ describe("a decision that is sent again while its run is at work", () => {
       assert.deepStrictEqual([state.at("state"), state.at("pending", "length")], ["working", 0])
       yield* Deferred.succeed(gate, undefined)
       const { frames } = yield* readFrames(`${url}/threads/t/events`)
+      // The run is over: the decision has the same name still.
+      const late = yield* decide
+      assert.deepStrictEqual([late.at("runId"), late.at("isNew")], [first.at("runId"), false])
       assert.strictEqual(shown(read(frames)).end, "RunCompleted completed")
       assert.strictEqual(paid, 1)
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))

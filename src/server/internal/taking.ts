@@ -188,6 +188,13 @@ const hasUnknown = Effect.fnUntraced(function* ({ store }: Named, id: string, de
   return missing.size > 0
 })
 
+/** Names the mail of decisions by their requests. */
+const nameDecisions = (decisions: ReadonlyArray<Decision>): string =>
+  `decision:${decisions
+    .map(({ id }) => id)
+    .toSorted()
+    .join(",")}`
+
 /** Takes decisions. */
 export const makeDecide = (registry: Registry): Runs["Service"]["decide"] =>
   Effect.fnUntraced(function* (thread, decisions) {
@@ -208,20 +215,26 @@ export const makeDecide = (registry: Registry): Runs["Service"]["decide"] =>
     if (agent === undefined) return yield* refuse("NotFound", thread.id, "there is nothing to resume in this thread")
     const taken = decidedIn(registry.works.get(named.baseId))
     const due = signed.filter(({ id }) => !taken.has(id) && pending.some((request) => request.id === id))
-    const id = `decision:${due
-      .map((one) => one.id)
-      .toSorted()
-      .join(",")}`
     const known = due.length > 0 ? undefined : signed.map((one) => taken.get(one.id)).find((mail) => mail !== undefined)
     if (known !== undefined) return { id: known.id, position: known.position, isNew: false }
     if (due.length === 0 && (signed.length > 0 || isBusy(registry.works.get(named.baseId)))) {
       const unknown = yield* hasUnknown(named, thread.id, signed)
       if (unknown) return yield* refuse("NotFound", thread.id, "there is no such request in this thread")
-      return { id, position: Position.write(yield* endOf(registry, named, thread.id)), isNew: false }
+      return {
+        id: nameDecisions(signed),
+        position: Position.write(yield* endOf(registry, named, thread.id)),
+        isNew: false
+      }
     }
     const isDone = Effect.map(
       readPending(named, thread.id),
       (open) => due.length > 0 && !due.some((decision) => open.some((request) => request.id === decision.id))
     )
-    return yield* take(registry, thread, named, { agent, id, push: { _tag: "Decisions", decisions: due } }, isDone)
+    return yield* take(
+      registry,
+      thread,
+      named,
+      { agent, id: nameDecisions(due), push: { _tag: "Decisions", decisions: due } },
+      isDone
+    )
   })
