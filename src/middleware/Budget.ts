@@ -27,6 +27,7 @@ import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { totalTokens } from "../core/Usage.ts"
 import * as Attached from "../support/effect/attached.ts"
+import { counted } from "../support/text/text.ts"
 import * as Accounts from "./internal/accounts.ts"
 import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
@@ -37,11 +38,11 @@ const name = "Budget"
 
 /** Formats amounts for people. */
 const say: { readonly [K in Ledger.Kind]: (amount: number) => string } = {
-  tokens: (amount) => `${amount} tokens`,
+  tokens: (amount) => counted(amount, "token"),
   cost: (amount) => `${amount} in cost`,
-  rounds: (amount) => `${amount} rounds`,
-  time: (amount) => `${amount / 1000} seconds`,
-  toolCalls: (amount) => `${amount} tool calls`
+  rounds: (amount) => counted(amount, "round"),
+  time: (amount) => counted(amount / 1000, "second"),
+  toolCalls: (amount) => counted(amount, "tool call")
 }
 
 const isUsedUp = ({ limit, max }: Pick<Ledger.Reached, "limit" | "max">): string =>

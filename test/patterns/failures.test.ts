@@ -212,7 +212,7 @@ describe("a used-up budget", () => {
       assert.strictEqual(error._tag, "AgentError")
       assert.strictEqual(
         error.message,
-        'Agent "typed" gave no answer (budget:rounds): This was not begun: the budget of 1 rounds is used up.'
+        'Agent "typed" gave no answer (budget:rounds): This was not begun: the budget of 1 round is used up.'
       )
     })
   )

@@ -56,3 +56,6 @@ export const compareText = (left: string, right: string): number => {
   const rank = (unit: number) => (unit >= 0xd800 && unit <= 0xdfff ? unit + 0x1_0000 : unit)
   return rank(left.charCodeAt(index)) - rank(right.charCodeAt(index))
 }
+
+/** Counts things by a word: `1 round`, `2 rounds`. */
+export const counted = (amount: number, word: string): string => `${amount} ${word}${amount === 1 ? "" : "s"}`
