@@ -126,7 +126,8 @@ describe("the parameters of a tool, as a provider gets them", () => {
       expect(request?.outputSchema).toEqual({
         type: "object",
         properties: { x: { type: "number" }, y: { type: "number" } },
-        required: ["x"]
+        required: ["x"],
+        additionalProperties: true
       })
     }).pipe(Effect.provide(TestChatModel.script([JSON.stringify({ x: 1 })])))
   )

@@ -168,8 +168,10 @@ const containDefects = <A>(name: string, effect: Effect.Effect<A, ToolError, unk
     (cause) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause) && tunnelled(cause) === undefined,
     (cause) =>
       Effect.andThen(
-        Effect.catchDefect(Effect.logError(deathOf(name, cause), cause), () =>
-          Effect.logError(`The tool "${name}" died of something that can't be shown`)
+        // A defect may throw when it is looked at.
+        Effect.catchDefect(
+          Effect.suspend(() => Effect.logError(deathOf(name, cause), cause)),
+          () => Effect.logError(`The tool "${name}" died of something that can't be shown`)
         ),
         Effect.fail(brokeDown(name, Cause.squash(cause)))
       )

@@ -7,6 +7,7 @@ import { cut } from "../../support/text/text.ts"
 import type { ToolDefinition } from "../ChatModel.ts"
 import { fromUnknown } from "../Json.ts"
 import { findToolProblem } from "../ProviderOptions.ts"
+import { shorten } from "../schema/jsonSchema.ts"
 import { canonical } from "../schema/jsonTree.ts"
 import type { Tool } from "../Tool.ts"
 
@@ -23,7 +24,8 @@ export interface Toolset {
 const define = memoize((tool: Tool<unknown>): ToolDefinition => ({
   name: tool.name,
   description: tool.description,
-  parameters: tool.parameters,
+  // Digests are of the whole schema: threads of earlier versions hold them.
+  parameters: shorten(tool.parameters),
   annotations: tool.annotations,
   ...(tool.providerOptions === undefined ? {} : { providerOptions: tool.providerOptions })
 }))

@@ -14,6 +14,32 @@ const isNull = ({ enum: values, type }: JsonObject): boolean =>
 const omitKeys = (schema: JsonObject, ...keys: ReadonlyArray<string>): JsonObject =>
   Object.fromEntries(Object.entries(schema).filter(([key]) => !keys.includes(key)))
 
+const mendNode = (schema: JsonObject): JsonObject => {
+  if (isEmptyStruct(schema)) return { type: "object", properties: {}, ...omitKeys(schema, "not") }
+  return isNull(schema) ? { ...omitKeys(schema, "enum"), type: "null" } : schema
+}
+
+/** Values under these are data, and under those schemas by names of the user's. */
+const data = new Set(["enum", "const", "default", "examples"])
+const named = new Set(["properties", "patternProperties", "$defs"])
+
+/** Changes a schema and the schemas in it, the inner ones first. */
+const changeAll = (schema: Json, change: (node: JsonObject) => JsonObject): Json => {
+  if (Array.isArray(schema)) return schema.map((one) => changeAll(one, change))
+  if (!isObject(schema)) return schema
+  return change(
+    Object.fromEntries(
+      Object.entries(schema).map(([key, value]) => {
+        if (data.has(key)) return [key, value]
+        if (!named.has(key) || !isObject(value)) return [key, changeAll(value, change)]
+        return [key, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, changeAll(one, change)]))]
+      })
+    )
+  )
+}
+
+const mendAll = (schema: Json): Json => changeAll(schema, mendNode)
+
 /** Leaves out what holds without being said: further keys beside the named ones, and the bounds of all integers. */
 const omitUsual = (schema: JsonObject): JsonObject => {
   const { additionalProperties, maximum, minimum, properties } = schema
@@ -25,29 +51,10 @@ const omitUsual = (schema: JsonObject): JsonObject => {
   )
 }
 
-const mendNode = (schema: JsonObject): JsonObject => {
-  if (isEmptyStruct(schema)) return { type: "object", properties: {}, ...omitKeys(schema, "not") }
-  return isNull(schema) ? { ...omitKeys(schema, "enum"), type: "null" } : schema
-}
-
-/** Values under these are data, and under those schemas by names of the user's. */
-const data = new Set(["enum", "const", "default", "examples"])
-const named = new Set(["properties", "patternProperties", "$defs"])
-
-const mendAll = (schema: Json): Json => {
-  if (Array.isArray(schema)) return schema.map(mendAll)
-  if (!isObject(schema)) return schema
-  return mendNode(
-    omitUsual(
-      Object.fromEntries(
-        Object.entries(schema).map(([key, value]) => {
-          if (data.has(key)) return [key, value]
-          if (!named.has(key) || !isObject(value)) return [key, mendAll(value)]
-          return [key, Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mendAll(item)]))]
-        })
-      )
-    )
-  )
+/** Shortens a schema for models. */
+export const shorten = (schema: JsonObject): JsonObject => {
+  const short = changeAll(schema, omitUsual)
+  return isObject(short) ? short : schema
 }
 
 /** A JSON Schema is JSON by definition; its type is a loose record. */

@@ -8,7 +8,7 @@ import { defined } from "../../../support/json/defined.ts"
 export const showPath = (path: string): string => (/[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path)
 
 export const filePath = Schema.String.annotate({
-  description: "The absolute path of the file"
+  description: "The path of the file, from the root, for example /src/index.ts"
 })
 
 /** The most entries, or lines, that the details of a result have. */
