@@ -27,7 +27,7 @@ import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolError } from "../core/ToolError.ts"
 import { totalTokens } from "../core/Usage.ts"
 import * as Attached from "../support/effect/attached.ts"
-import { counted } from "../support/text/text.ts"
+import { countThings } from "../support/text/text.ts"
 import * as Accounts from "./internal/accounts.ts"
 import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
@@ -38,11 +38,11 @@ const name = "Budget"
 
 /** Formats amounts for people. */
 const say: { readonly [K in Ledger.Kind]: (amount: number) => string } = {
-  tokens: (amount) => counted(amount, "token"),
+  tokens: (amount) => countThings(amount, "token"),
   cost: (amount) => `${amount} in cost`,
-  rounds: (amount) => counted(amount, "round"),
-  time: (amount) => counted(amount / 1000, "second"),
-  toolCalls: (amount) => counted(amount, "tool call")
+  rounds: (amount) => countThings(amount, "round"),
+  time: (amount) => countThings(amount / 1000, "second"),
+  toolCalls: (amount) => countThings(amount, "tool call")
 }
 
 const isUsedUp = ({ limit, max }: Pick<Ledger.Reached, "limit" | "max">): string =>
@@ -111,7 +111,7 @@ const unpricedError = (run: Run, model: string): ModelError =>
     detail: `nobody knows the prices of "${model}": give \`prices\` to its layer, or set \`unpriced\` of Budget.make to "allow"`
   })
 
-/** Limits that stop an agent before a model call. Tool calls are counted when the model makes one. */
+/** Limits that stop an agent before a model call. Tool calls are countThings when the model makes one. */
 const ofTurns = Ledger.kinds.filter((kind) => kind !== "toolCalls")
 
 /** The reaction to a reached limit: a final answer, or a failure. */
@@ -160,7 +160,7 @@ const build = <E>(
   const maxima: Ledger.Maxima = { tokens, cost, rounds, toolCalls, time }
   const ledgers = Ledger.make()
   /** The allowed calls of each run's current round. A call that a person edited returns, and counts once. */
-  const counted = Attached.make<Run, { readonly round: number; readonly ids: Set<string> }>()
+  const countThings = Attached.make<Run, { readonly round: number; readonly ids: Set<string> }>()
 
   const watch = Effect.fnUntraced(function* (run: Run) {
     const ledger = yield* ledgers.of(run)
@@ -246,9 +246,9 @@ const build = <E>(
       const ledger = yield* ledgers.of(run)
       const now = yield* WorkingTime.workingNow(ledger.owner)
       const rulings: Array<Ruling.Refuse | undefined> = []
-      const asked = counted.get(run)
+      const asked = countThings.get(run)
       const ids = asked?.round === run.round ? asked.ids : new Set<string>()
-      counted.set(run, { round: run.round, ids })
+      countThings.set(run, { round: run.round, ids })
       const before = ledger.toolCalls
       for (const { id, wasBegun } of calls) {
         const isCounted = wasBegun === true || ids.has(id)

@@ -18,7 +18,7 @@ import { turnPurpose } from "../core/ChatModel.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import type { Run } from "../core/Run.ts"
-import { counted } from "../support/text/text.ts"
+import { countThings } from "../support/text/text.ts"
 import * as Ledger from "./internal/ledger.ts"
 import { filling } from "./Summarization.ts"
 
@@ -31,9 +31,9 @@ const minutes = (milliseconds: number): string =>
   milliseconds < 120_000 ? `${Math.floor(milliseconds / 1000)} seconds` : `${Math.floor(milliseconds / 60_000)} minutes`
 
 const say: { readonly [K in Ledger.Kind]: (amount: number) => string } = {
-  rounds: (amount) => counted(amount, "round"),
-  toolCalls: (amount) => counted(amount, "tool call"),
-  tokens: (amount) => counted(amount, "token"),
+  rounds: (amount) => countThings(amount, "round"),
+  toolCalls: (amount) => countThings(amount, "tool call"),
+  tokens: (amount) => countThings(amount, "token"),
   cost: (amount) => `${amount.toFixed(2)} of money`,
   time: minutes
 }

@@ -58,4 +58,4 @@ export const compareText = (left: string, right: string): number => {
 }
 
 /** Counts things by a word: `1 round`, `2 rounds`. */
-export const counted = (amount: number, word: string): string => `${amount} ${word}${amount === 1 ? "" : "s"}`
+export const countThings = (amount: number, word: string): string => `${amount} ${word}${amount === 1 ? "" : "s"}`
