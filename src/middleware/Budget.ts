@@ -360,13 +360,18 @@ export const make = <const Mode extends "finalAnswer" | "fail">(
     "fail" extends Mode ? BudgetExceeded : never
   >
 
+/** The accounts of a run, or an effect that looks them up. */
+type Lookup = Cap | ReadonlyArray<Cap> | Effect.Effect<Cap | ReadonlyArray<Cap>, never, unknown>
+
+type NeedsOf<Found> = Found extends Effect.Effect<unknown, unknown, infer R> ? R : never
+
 /** Options of {@link accounts}. */
-export interface AccountOptions<Mode extends "finalAnswer" | "fail", R = never> {
+export interface AccountOptions<Mode extends "finalAnswer" | "fail", Found extends Lookup = Lookup> {
   /**
    * Names the accounts that pay for a run, with their windows and limits. The parameter is the outermost run. An effect may
    * look up who asks: `Server.Caller` on a server.
    */
-  readonly caps: (run: Run) => Cap | ReadonlyArray<Cap> | Effect.Effect<Cap | ReadonlyArray<Cap>, never, R>
+  readonly caps: (run: Run) => Found
   /**
    * The end of a run at a full account: `"finalAnswer"` ends it with `stopReason` `budget:…` and no further model call,
    * `"fail"` with `LedgerFull`.
@@ -397,17 +402,18 @@ const topOf = (run: Run): Run => (run.parent === undefined ? run : topOf(run.par
  * })
  * ```
  */
-export const accounts = <const Mode extends "finalAnswer" | "fail", R = never>(
-  options: AccountOptions<Mode, R>
-): Middleware.Middleware<LedgerError | ("fail" extends Mode ? LedgerFull : never), AccountLedger | R> => {
+export const accounts = <const Mode extends "finalAnswer" | "fail", Found extends Lookup>(
+  options: AccountOptions<Mode, Found>
+): Middleware.Middleware<LedgerError | ("fail" extends Mode ? LedgerFull : never), AccountLedger | NeedsOf<Found>> => {
   const refused = refuseAccounts(options)
   if (refused !== undefined) return refused
   const { caps } = options
-  const charged = (run: Run): Charged<R> => {
-    const found = caps(topOf(run))
-    return Effect.isEffect(found) ? found : Effect.succeed(found)
+  const charged = (run: Run): Charged<NeedsOf<Found>> => {
+    const found: Lookup = caps(topOf(run))
+    // The needs of the effect are those in the type of the function.
+    return (Effect.isEffect(found) ? found : Effect.succeed(found)) as Charged<NeedsOf<Found>>
   }
-  const failing: Middleware.Middleware<LedgerError | LedgerFull, AccountLedger | R> = Middleware.make({
+  const failing: Middleware.Middleware<LedgerError | LedgerFull, AccountLedger | NeedsOf<Found>> = Middleware.make({
     name: accountsName,
     inherit: true,
     wrapModelCall: (request, next, run) => chargeModel(charged(run), request, next, run),
@@ -416,7 +422,7 @@ export const accounts = <const Mode extends "finalAnswer" | "fail", R = never>(
   // The end that can fail is used for "fail" only, as the type says.
   return (options.onExhausted === "fail" ? failing : answeringFor(charged)) as Middleware.Middleware<
     LedgerError | ("fail" extends Mode ? LedgerFull : never),
-    AccountLedger | R
+    AccountLedger | NeedsOf<Found>
   >
 }
 

@@ -34,6 +34,10 @@ const grammars = "@vscode/tree-sitter-wasm"
 const unavailable = (problem: string, cause: unknown) =>
   new RagError({ operation: "load", namespace: "", reason: { _tag: "Unavailable", problem }, cause })
 
+/** Makes a `WebAssembly.Module`. The types of Node do not have it. */
+const compile = (bytes: Uint8Array) =>
+  Reflect.construct(Reflect.get(Reflect.get(globalThis, "WebAssembly"), "Module"), [bytes])
+
 /**
  * Loads the parser, and gives the splitter. A grammar loads with the first file of its language. It fails with a
  * `RagError` (`Unavailable`) that names a missing package.
@@ -54,7 +58,7 @@ export const load: Effect.Effect<Splitter, RagError> = Effect.gen(function* () {
     if (known !== undefined) return known
     const path = folder.replace(/package\.json$/, `wasm/tree-sitter-${grammar}.wasm`)
     const made = Result.getSuccess(
-      Result.try(() => new Parser().setLanguage(Language.loadSync(new WebAssembly.Module(readFileSync(path)))))
+      Result.try(() => new Parser().setLanguage(Language.loadSync(compile(readFileSync(path)))))
     )
     parsers.set(grammar, made)
     return made
