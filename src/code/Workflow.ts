@@ -295,7 +295,7 @@ const state = Middleware.make({ name: "WorkflowStore", state: [stored] })
 
 export { advance, noProgress } from "./internal/workflow/progress.ts"
 export type { AgentProgress, Progress } from "./internal/workflow/progress.ts"
-export type { Saved } from "./internal/workflow/saved.ts"
+export type { Problem, Saved } from "./internal/workflow/saved.ts"
 
 /**
  * Reads the workflows that are saved in folders, such as `.deepagents/workflows`: a file of TypeScript or JavaScript each,
