@@ -26,7 +26,7 @@ import { defined } from "../support/json/defined.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { type Answer, decisionOf, decoder, readFile, refuse } from "./internal/packets/input.ts"
 import { byTag, type Handlers, type Part, problemOf } from "./internal/packets/part.ts"
-import { mapParts } from "./internal/packets/parts.ts"
+import { mapParts, type Take } from "./internal/packets/parts.ts"
 import type { RunsError } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
 
@@ -170,7 +170,7 @@ const tellOther = ({ event }: Extract<Part, { readonly _tag: "Other" }>, out: Ou
 }
 
 /** The packets of each part. */
-const handlers: Handlers<Packet> = {
+const handlers = {
   TextDelta: ({ id, text: delta }, out) => out({ type: "text-delta", id, delta }),
   ReasoningDelta: ({ id, text: delta }, out) => out({ type: "reasoning-delta", id, delta }),
   CallDelta: ({ id: toolCallId, text }, out) => out({ type: "tool-input-delta", toolCallId, inputTextDelta: text }),
@@ -187,7 +187,6 @@ const handlers: Handlers<Packet> = {
     out({ type: "tool-input-available", toolCallId, toolName, input, dynamic: true }),
   BadCall: ({ id: toolCallId, name: toolName, problem: errorText, raw: input }, out) =>
     out({ type: "tool-input-error", toolCallId, toolName, input, errorText, dynamic: true }),
-  Result: tellResult,
   Asked: tellRequest,
   Decided: tellDecision,
   Subagent: ({ subagent: { agent, callId, id, path, status, usage } }, out) =>
@@ -204,6 +203,30 @@ const handlers: Handlers<Packet> = {
   Todos: ({ todos }, out) => out({ type: "data-todos", id: "todos", data: todos }),
   Other: tellOther,
   End: tellEnd
+} satisfies Handlers<Packet>
+
+const makeTake = (messageId: string) => (): Take<Packet> => {
+  // A client fails on the result of a call that is in an earlier message: of a request that nobody answered.
+  const calls = new Set<string>()
+  return byTag<Packet>({
+    ...handlers,
+    Begin: (_, out) => out({ type: "start", messageId }),
+    CallStart: (part, out) => {
+      calls.add(part.id)
+      handlers.CallStart(part, out)
+    },
+    Call: (part, out) => {
+      calls.add(part.id)
+      handlers.Call(part, out)
+    },
+    BadCall: (part, out) => {
+      calls.add(part.id)
+      handlers.BadCall(part, out)
+    },
+    Result: (part, out) => {
+      if (calls.has(part.id)) tellResult(part, out)
+    }
+  })
 }
 
 const refuseEncode = makeEffectCheck("AiSdk.encode", shapes.aiSdkEncode)
@@ -215,7 +238,7 @@ export const encode = (
   const refused = refuseEncode(options)
   if (refused !== undefined) return () => Stream.fromEffect(refused)
   const { messageId, told } = options
-  return mapParts(() => byTag<Packet>({ ...handlers, Begin: (_, out) => out({ type: "start", messageId }) }), told)
+  return mapParts(makeTake(messageId), told)
 }
 
 const UiPart = Schema.Struct({

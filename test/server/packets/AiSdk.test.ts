@@ -8,8 +8,11 @@ import {
   uiMessageChunkSchema
 } from "ai"
 import { Effect, Layer, Stream } from "effect"
-import type { AgentEvent } from "effect-deepagents"
+import { Agent, type AgentEvent, Tool } from "effect-deepagents"
+import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { AiSdk } from "effect-deepagents/server"
+import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
+import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
 import { play, services, story, transcript } from "./story.ts"
@@ -134,5 +137,33 @@ describe("AI SDK", () => {
         )
       ),
     60_000
+  )
+
+  it.effect("leaves out results of calls of an earlier message, whose request nobody answered", () =>
+    Effect.gen(function* () {
+      const pay = Tool.make("pay", { description: "Pays", parameters: {}, execute: () => Effect.succeed("paid") })
+      const agent = Agent.make({
+        name: "helper",
+        prompt: "You help.",
+        tools: [pay],
+        middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
+      })
+      const answer = (input: string) =>
+        Stream.runCollect(
+          Agent.stream(agent, input, { threadId: "t" }).pipe(AiSdk.encode({ messageId: `${input}-answer` }))
+        )
+      yield* answer("pay")
+      const { errors, message } = yield* rebuild(yield* answer("never mind"))
+      assert.deepStrictEqual(errors, [])
+      assert.deepStrictEqual(
+        message?.parts.map((part) => (part.type === "text" ? part.text : part.type)),
+        ["step-start", "I leave it."]
+      )
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script([TestChatModel.calls([{ name: "pay", arguments: {} }]), "I leave it."]),
+        SessionStore.journal.pipe(Layer.provide(MemorySessions.layer))
+      ])
+    )
   )
 })
