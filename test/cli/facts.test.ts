@@ -29,6 +29,11 @@ const background = make("watch_build", { delegates: true, untrusted: true, runsC
 const lasting = make("pin_note", { lasting: true })
 const tools = [writing, reading, background, lasting]
 
+/** Tools of the program that its first agent names, to leave them out. */
+const disallowed = ["git_commit", "git_branch", "git_branches", "git_worktree", "git_worktrees"].map((name) =>
+  make(name, {})
+)
+
 /** Runs an agent with the new tools, one turn of calls after the other. */
 const run = <E, R>(
   middleware: ReadonlyArray<Middleware.Middleware<E, R>>,
@@ -70,7 +75,7 @@ describe("a new tool is known by its annotations", () => {
     Effect.gen(function* () {
       const { agents } = yield* findAgents({ config: "/none", project: "/none", data: "/none" }, noProject, [])
       const compiled = yield* Effect.forEach(agents, (agent) =>
-        Effect.map(AgentFile.compile(agent, { agents, tools }), (one) => ({
+        Effect.map(AgentFile.compile(agent, { agents, tools: [...tools, ...disallowed] }), (one) => ({
           isReader: agent.readOnly === true,
           names: Agent.toolNames(one)
         }))
