@@ -111,7 +111,7 @@ const unpricedError = (run: Run, model: string): ModelError =>
     detail: `nobody knows the prices of "${model}": give \`prices\` to its layer, or set \`unpriced\` of Budget.make to "allow"`
   })
 
-/** Limits that stop an agent before a model call. Tool calls are countThings when the model makes one. */
+/** Limits that stop an agent before a model call. Tool calls are counted when the model makes one. */
 const ofTurns = Ledger.kinds.filter((kind) => kind !== "toolCalls")
 
 /** The reaction to a reached limit: a final answer, or a failure. */
@@ -160,7 +160,7 @@ const build = <E>(
   const maxima: Ledger.Maxima = { tokens, cost, rounds, toolCalls, time }
   const ledgers = Ledger.make()
   /** The allowed calls of each run's current round. A call that a person edited returns, and counts once. */
-  const countThings = Attached.make<Run, { readonly round: number; readonly ids: Set<string> }>()
+  const countedCalls = Attached.make<Run, { readonly round: number; readonly ids: Set<string> }>()
 
   const watch = Effect.fnUntraced(function* (run: Run) {
     const ledger = yield* ledgers.of(run)
@@ -246,9 +246,9 @@ const build = <E>(
       const ledger = yield* ledgers.of(run)
       const now = yield* WorkingTime.workingNow(ledger.owner)
       const rulings: Array<Ruling.Refuse | undefined> = []
-      const asked = countThings.get(run)
+      const asked = countedCalls.get(run)
       const ids = asked?.round === run.round ? asked.ids : new Set<string>()
-      countThings.set(run, { round: run.round, ids })
+      countedCalls.set(run, { round: run.round, ids })
       const before = ledger.toolCalls
       for (const { id, wasBegun } of calls) {
         const isCounted = wasBegun === true || ids.has(id)
