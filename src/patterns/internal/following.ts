@@ -57,6 +57,10 @@ const linesIn = (bytes: Uint8Array, { inode, offset }: Place): ReadonlyArray<Lin
   return lines
 }
 
+/** Gives another value for a file that is not there: between two looks, it may be moved. */
+const orMissing = <A, B>(effect: Effect.Effect<A, PlatformError>, missing: B): Effect.Effect<A | B, PlatformError> =>
+  Effect.catchReason(effect, "PlatformError", "NotFound", () => Effect.succeed(missing))
+
 /** Follows a file. A file that is not there yet is waited for. */
 export const followFile = (
   files: FileSystem.FileSystem,
@@ -66,14 +70,19 @@ export const followFile = (
   Stream.paginate(
     parse(after),
     Effect.fnUntraced(function* (place) {
-      const info = yield* Effect.catchReason(files.stat(path), "PlatformError", "NotFound", () => Effect.undefined)
+      const info = yield* orMissing(files.stat(path), undefined)
       const inode = info === undefined ? 0 : Number(Option.getOrElse(info.ino, () => 0))
       const size = Number(info?.size ?? 0)
       const isSame = place !== undefined && place.inode === inode && place.offset <= size
       const from: Place = { inode, offset: isSame ? place.offset : 0 }
       const bytes =
         size > from.offset
-          ? join(yield* Stream.runCollect(files.stream(path, { offset: from.offset, bytesToRead: mostBytes })))
+          ? join(
+              yield* orMissing(
+                Stream.runCollect(files.stream(path, { offset: from.offset, bytesToRead: mostBytes })),
+                []
+              )
+            )
           : new Uint8Array()
       const lines = linesIn(bytes, from)
       if (lines.length === 0) yield* Effect.sleep("1 second")
