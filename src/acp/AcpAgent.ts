@@ -25,8 +25,8 @@
  * })
  * ```
  *
- * Its permission requests go to our approvals, and its file and terminal requests to our `Backend` and `Sandbox`. What
- * its process does by itself is held by its sandbox (`isolation`): the working folder, and no network but what is named.
+ * Its permission requests go to our approvals, and its file and terminal requests to our `Backend` and `Sandbox`. Its
+ * process runs in a sandbox (`isolation`): by itself, it reaches the working folder, and no network.
  */
 import * as Effect from "effect/Effect"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"

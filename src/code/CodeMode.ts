@@ -119,7 +119,7 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
   return Tool.make(toolName, {
     description: `Runs a program over tools: TypeScript, the body of an async function. Use it for several calls, for loops, and for results that you need only a part of. Your other tools are there by their names, too. A call that fails rejects with an Error of the name "ToolError". There is no fetch, no require, no process. You see what the program prints and returns, and nothing else:\n${describeWorld(own, agents, inline)}`,
     parameters: { script: Schema.String.annotate({ description: "The program" }) },
-    // Its inner calls mark what is of others, and count as sub-agents, each by its own tool.
+    // Each inner call has the annotations of its own tool: gates, marks of foreign text and limits of sub-agents read them.
     annotations: { resumable: true, destructive: false, openWorld: false },
     reaches: new Set([...own.map((tool) => tool.name), ...agents.flatMap((agent) => [...Agent.toolNames(agent)])]),
     describe: ({ script }) => `Runs this program:\n${typeof script === "string" ? script : ""}`,

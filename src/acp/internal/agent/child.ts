@@ -44,7 +44,7 @@ const notStarted = (detail: string) => new AcpError({ reason: "NotStarted", deta
 
 const withoutNetwork = "\n[it ran in a sandbox without network; the option `isolation` opens more]"
 
-/** Makes the command of the program, in a sandbox where the options or the machine ask for one. */
+/** Makes the command of the program. It runs in a sandbox, unless the options or the machine rule that out. */
 const makeCommand = Effect.fnUntraced(function* <R>({ command, cwd, env, isolation, name }: Program<R>, run: Run) {
   const [program, ...args] = command
   const variables = { ...(yield* neededVariables), ...env }

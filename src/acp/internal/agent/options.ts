@@ -20,9 +20,9 @@ export interface Options<R = never> {
   /** Variables for the program, beside `PATH`, `HOME` and the like. Default: none. */
   readonly env?: { readonly [name: string]: string | Redacted.Redacted<string> } | undefined
   /**
-   * The sandbox of its process, by `OsSandbox`: its own reading, writing and network reach the working folder and what is
-   * named here. `none` holds it by nothing. Default: the working folder and no network; `none`, with a warning, where
-   * bubblewrap can't isolate.
+   * Opens the sandbox of its process: more files, and a way to the network. `OsSandbox` makes the sandbox. `none` runs
+   * the process with your rights. Default: the process reaches the working folder, and no network. Where bubblewrap can't
+   * isolate, it runs with your rights, and a warning says so.
    */
   readonly isolation?: Isolation<R> | "none" | undefined
   /** The mode in which it works, by its own names. Default: its own choice. */

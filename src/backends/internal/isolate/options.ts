@@ -41,6 +41,6 @@ export interface ProgramOptions<R = never> extends Isolation<R> {
   readonly command: readonly [program: string, ...args: ReadonlyArray<string>]
   /** The folder in which the program starts. It may change the folder. */
   readonly cwd: string
-  /** The variables of the program. Default: only those of the sandbox, such as `HOME` and `TMPDIR`. */
+  /** The variables of the program, beside those of the sandbox, such as `HOME` and `TMPDIR`. Default: none. */
   readonly env?: { readonly [name: string]: string } | undefined
 }

@@ -95,7 +95,7 @@ export interface Remembering {
   readonly outside: (threadId: string) => Effect.Effect<ReadonlyArray<string>>
 }
 
-/** The workflows of a chat: saved ones, those at work in the background, and those that can go on. */
+/** The workflows of a chat: saved scripts, runs in the background, and runs that can go on. */
 export interface Workflows {
   /** The name of the agent that a workflow is, among the tasks in the background. */
   readonly agent: string

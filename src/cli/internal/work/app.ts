@@ -142,7 +142,7 @@ export interface App {
     readonly mode: "ask" | "suspend"
     readonly output?: Schema.ConstraintCodec<unknown, unknown> | undefined
   }) => Effect.Effect<ProgramAgent, Failure>
-  /** A workflow over the sub-agents, and one that does anything. */
+  /** Makes workflows over the sub-agents of the program. */
   readonly workflow: ProgramWorkflow<Agent.Error<ProgramAgent>, Agent.Services<ProgramAgent>>
   readonly chatModel: Layer.Layer<ChatModel, Failure>
   /** The files, commands, processes and language servers of a session. */

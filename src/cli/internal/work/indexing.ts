@@ -26,7 +26,7 @@ export const indexFolder = Effect.fnUntraced(function* (context: Context, folder
   const { hidden } = yield* readPermits(context, [])
   const splitter = yield* loadSplitter
   const code = Result.getOrUndefined(splitter)
-  /** Says why indexed code is not split by its syntax; `undefined` if it is, or there is none. */
+  /** Says why indexed code is not split by its syntax. `undefined`: it is split, or no code is indexed. */
   const findProblem = Effect.gen(function* () {
     if (Result.isSuccess(splitter)) return undefined
     const space = yield* filledSpace(places)

@@ -1,4 +1,4 @@
-/** Makes the status line of a chat: by the settings of the user, or by those of Claude Code. */
+/** Makes the status line of a chat. The settings of the program or of Claude Code describe it. */
 import { homedir } from "node:os"
 import { basename, join } from "node:path"
 import * as Effect from "effect/Effect"
@@ -119,7 +119,7 @@ const commandIn = (text: string): string | undefined => {
   return typeof command === "string" && command.trim() !== "" ? command : undefined
 }
 
-/** The setting of the user, else the trusted one of the project, else the user's one of Claude Code. */
+/** Finds the setting that counts: the user's, else the project's if it is trusted, else Claude Code's of the user. */
 const settingOf = Effect.fnUntraced(function* ({ project, settings }: Context) {
   if (settings.statusLine !== undefined) return settings.statusLine.value
   const item = itemsOf(project, "status line").at(-1)

@@ -127,7 +127,7 @@ const makeSession = (
   }
 }
 
-/** The services of the moment, such as the person's desk, without those of a run that may end before. */
+/** Takes the services that are there now, such as the desk of the person. A workflow outlives the run that starts it, so services of the run are left out. */
 const servicesNow = (node: Context.Context<Services>) =>
   Effect.map(Effect.context<never>(), (now) =>
     Context.merge(node, now).pipe(Context.omit(ToolContext), Context.add(CurrentRun, undefined))

@@ -52,8 +52,8 @@ const filesOf = Effect.fnUntraced(function* (folder: string) {
 })
 
 /**
- * Finds the workflows of the user and of a trusted project. Nothing is run. A workflow of the project hides one of the
- * user with its name.
+ * Finds the saved workflows of the user and of a trusted project, without running them. A workflow of the project hides the
+ * user's workflow of the same name.
  */
 export const findWorkflows = Effect.fnUntraced(function* (places: Places, project: Project) {
   // The last item is of the innermost folder, and of the program's own.
