@@ -63,8 +63,8 @@ const endOf = (text: string, from: number): number | undefined => {
 
 const bracket = /[{[]/g
 
-/** The most brackets that are tried in vain: a text of brackets alone must not take long. */
-const mostTries = 100
+/** The most brackets that are tried in vain, and the characters behind them: a text of brackets alone must not take long. */
+const most = { tries: 100, characters: 1_000_000 }
 
 /**
  * Finds the JSON of a text: the whole text, or else the longest object or array in it, in a fence or between words.
@@ -78,20 +78,26 @@ export const json = (text: string): Result.Result<Found<Json>, ParseError> => {
   let best: Found<Json> | undefined
   let first: ParseError | undefined
   let tries = 0
-  const fail = (problem: string, position: number) => {
+  let characters = 0
+  const fail = (problem: string, position: number, end: number) => {
     tries++
+    characters += end - position
     first ??= new ParseError({ problem, position })
   }
   bracket.lastIndex = 0
-  for (let mark = bracket.exec(text); mark !== null && tries < mostTries; mark = bracket.exec(text)) {
+  for (
+    let mark = bracket.exec(text);
+    mark !== null && tries < most.tries && characters < most.characters;
+    mark = bracket.exec(text)
+  ) {
     const { index: start } = mark
     const end = endOf(text, start)
     if (end === undefined) {
-      fail(`The "${text[start]}" is never closed`, start)
+      fail(`The "${text[start]}" is never closed`, start, text.length)
       continue
     }
     const found = readJson(text.slice(start, end))
-    if (Result.isFailure(found)) fail("What stands in brackets is not JSON", start)
+    if (Result.isFailure(found)) fail("What stands in brackets is not JSON", start, end)
     else if (isTooDeep(found.success)) {
       return Result.fail(
         new ParseError({ problem: `The JSON lies more than ${maxDepth} arrays and objects deep`, position: start })

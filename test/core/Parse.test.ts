@@ -48,6 +48,13 @@ describe("Parse.json", () => {
     assert.match(problem("[".repeat(3_000) + "]".repeat(3_000)), /deep/)
   })
 
+  it("gives up on a text of brackets that never close, however long it is", () => {
+    const began = performance.now()
+    for (const text of ["[", '{"', "{/*"]) assert.isTrue(Result.isFailure(Parse.json(text.repeat(1_000_000))))
+    // All tries would take 8 seconds on a quiet machine.
+    assert.isBelow(performance.now() - began, 3_000)
+  })
+
   it.effect("saves an answer with a schema a repair, if what it finds fits", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", output: Schema.Struct({ score: Schema.Finite }) })
