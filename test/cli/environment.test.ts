@@ -1,11 +1,12 @@
 /** What the model is told of the place where it works: as a message at the beginning, and notices at the end. */
 import { execFileSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Agent, type ChatModel, Message, Tool } from "effect-deepagents"
+import * as HostShell from "effect-deepagents/backends/HostShell"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import type { Approvals } from "../../src/cli/internal/config/settings.ts"
@@ -74,6 +75,45 @@ describe("the environment of an agent", () => {
       assert.match(plan, /plan mode/)
       assert.match(added, /\/srv\/shared \(read only\)/)
       assert.deepStrictEqual(more, [])
+    })
+  )
+
+  it.live("counts what differs from the last commit, and runs no program of the repository for it", () =>
+    Effect.gen(function* () {
+      const folder = mkdtempSync(join(tmpdir(), "deepagents-environment-"))
+      const git = (...args: ReadonlyArray<string>) =>
+        execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...args], { cwd: folder })
+      const place = {
+        folder,
+        shell: "/bin/bash",
+        model: "test:one",
+        folders: makeFolders([]),
+        mode: () => "ask" as const
+      }
+      const agent = Agent.make({ name: "worker", prompt: "You work.", middleware: [environment(place)] })
+      const tell = Agent.run(agent, "Go.").pipe(
+        Effect.map(({ messages }) =>
+          messages
+            .filter(({ source }) => source === "environment")
+            .map(Message.text)
+            .join()
+        ),
+        Effect.provide([TestChatModel.script(["Done."]), HostShell.layer({ cwd: folder })])
+      )
+      git("init", "-q", "-b", "main")
+      for (const name of ["a", "b", "c"]) writeFileSync(join(folder, name), name)
+      writeFileSync(join(folder, ".gitattributes"), "* filter=spy\n")
+      git("add", ".")
+      git("commit", "-qm", "first")
+      assert.include(yield* tell, "(git, branch main, no changes)")
+      writeFileSync(join(folder, "a"), "z")
+      git("rm", "-q", "--cached", "b")
+      writeFileSync(join(folder, "new file"), "")
+      git("config", "filter.spy.clean", `touch ${join(folder, "ran")}; cat`)
+      git("config", "core.fsmonitor", `touch ${join(folder, "ran")}`)
+      // `b` is deleted in the index and new in the folder, and counts once.
+      assert.include(yield* tell, "(git, branch main, 3 changed or new files)")
+      assert.notInclude(readdirSync(folder), "ran")
     })
   )
 

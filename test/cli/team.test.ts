@@ -50,7 +50,7 @@ describe("coders", { timeout: 120_000 }, () => {
         assert.strictEqual(readFileSync(join(cwd, "b.txt"), "utf8"), "two\n")
         assert.isFalse(existsSync(join(cwd, ".worktrees/part")))
         const told = bodies.find((body) => body.includes("yours alone")) ?? ""
-        assert.include(told, `Working folder: ${cwd}/.worktrees/part (git, branch part)`)
+        assert.include(told, `Working folder: ${cwd}/.worktrees/part (git, branch part, no changes)`)
       })
     )
   )

@@ -10,7 +10,9 @@ import * as AgentState from "../../../core/AgentState.ts"
 import { Backend } from "../../../core/Backend.ts"
 import * as Message from "../../../core/Message.ts"
 import * as Middleware from "../../../core/Middleware.ts"
+import { Sandbox } from "../../../core/Sandbox.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
+import { runReadOnly } from "../../../workspace/internal/git/commands.ts"
 import type { Approvals } from "../config/settings.ts"
 import type { Folders } from "./host.ts"
 
@@ -77,6 +79,30 @@ const branchOf = Effect.fnUntraced(function* (folder: string) {
   return branch === undefined ? `detached at ${clean(head).slice(0, 10)}` : `branch ${clean(branch)}`
 })
 
+/** The time limit of the count of changes: a first request must not wait for a large work tree. */
+const countTime = "2 seconds"
+
+/**
+ * Counts the files that differ from the last commit, with new ones. Runs no program of the repository. `undefined` if git
+ * does not answer in time.
+ */
+const countChanges = Effect.fnUntraced(function* (folder: string) {
+  const sandbox = Option.getOrUndefined(yield* Effect.serviceOption(Sandbox))
+  if (sandbox === undefined) return undefined
+  const answer = yield* runReadOnly(folder, ["status", "--porcelain", "--no-renames"]).pipe(
+    Effect.provideService(Sandbox, sandbox),
+    Effect.timeoutOption(countTime),
+    Effect.orElseSucceed(() => Option.none())
+  )
+  const { stdout, truncated } = Option.getOrElse(answer, () => ({ stdout: "", truncated: true }))
+  // A file that is deleted in the index and new in the folder has two lines.
+  const names = stdout.split("\n").flatMap((line) => (line === "" ? [] : [line.slice("XY ".length)]))
+  return truncated ? undefined : new Set(names).size
+})
+
+const describeChanges = (count: number | undefined): string =>
+  count === undefined ? "" : count === 0 ? ", no changes" : `, ${count} changed or new file${count === 1 ? "" : "s"}`
+
 /** The time zone of this machine. */
 export const localZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone
 
@@ -112,10 +138,10 @@ const factsOf = Effect.fnUntraced(function* ({ folder: project, folders, mode, m
 const freeIn = (mode: string): string => Object.entries(free).find(([name]) => name === mode)?.[1] ?? mode
 
 /** The block at the beginning of a thread. */
-const block = ({ branch, date, folder, mode, model, others, system }: Facts): string =>
+const block = ({ branch, date, folder, mode, model, others, system }: Facts, changes: number | undefined): string =>
   [
     "<environment>",
-    `Working folder: ${folder}${branch === "" ? "" : ` (git, ${branch})`}`,
+    `Working folder: ${folder}${branch === "" ? "" : ` (git, ${branch}${describeChanges(changes)})`}`,
     ...(others.length === 0 ? [] : [`Other folders: ${others.join(", ")}`]),
     `System: ${system}. Date: ${date}. Model: ${model}`,
     `Without asking: ${freeIn(mode)}`,
@@ -148,7 +174,10 @@ export const environment = (place: Place): Middleware.Middleware =>
     beforeModel: Effect.fnUntraced(function* (run) {
       const [before] = yield* run.state.get(told)
       const now = yield* factsOf(place)
-      const text = before === undefined ? block(now) : notice(before, now)
+      const text =
+        before === undefined
+          ? block(now, now.branch === "" ? undefined : yield* countChanges(now.folder))
+          : notice(before, now)
       if (text === "") return undefined
       yield* run.state.set(told, [now])
       return Middleware.continueWith(Message.human(text, { source }))
