@@ -39,10 +39,10 @@ import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { once } from "../support/effect/once.ts"
 import { quote } from "../support/text/untrusted.ts"
-import * as HiddenText from "./internal/hiddenText.ts"
 import * as shapes from "./internal/shapes.ts"
-import * as Marks from "./internal/taint.ts"
-import * as TaintRules from "./internal/taintRules.ts"
+import * as HiddenText from "./internal/taint/hiddenText.ts"
+import * as TaintRules from "./internal/taint/rules.ts"
+import * as Marks from "./internal/taint/taint.ts"
 import type { Options } from "./Taint.ts"
 
 /** The name of the middleware that hides results. The one behind it, which asks, is `Taint`. */

@@ -33,8 +33,8 @@ import * as Middleware from "../core/Middleware.ts"
 import { CurrentRun } from "../core/Run.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as shapes from "./internal/shapes.ts"
-import * as Marks from "./internal/taint.ts"
-import * as TaintedFiles from "./internal/taintedFiles.ts"
+import * as TaintedFiles from "./internal/taint/files.ts"
+import * as Marks from "./internal/taint/taint.ts"
 
 /** The name of this middleware. */
 export const name = Marks.name

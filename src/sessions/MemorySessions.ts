@@ -15,9 +15,9 @@ import * as Layer from "effect/Layer"
 import { SessionStore } from "../core/SessionStore.ts"
 import { type Each, listsBy, type Look, readsBy } from "./internal/memory/reads.ts"
 import * as Memory from "./internal/memory/thread.ts"
-import { movedTo } from "./internal/moving.ts"
 import { make } from "./internal/store.ts"
 import type { Appended, Fault, Tables, Waits } from "./internal/tables.ts"
+import { movedTo } from "./internal/transfer/moving.ts"
 import { waitsIn } from "./internal/waits.ts"
 
 const gone: Appended = { _tag: "Refused", thread: undefined }

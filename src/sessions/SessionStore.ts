@@ -23,14 +23,14 @@ import type { SessionError } from "../core/SessionError.ts"
 import { type Service, SessionStore } from "../core/SessionStore.ts"
 import { makeEffectCheck, makeLayerCheck } from "../support/options/check.ts"
 import { load } from "./internal/checkpoint.ts"
-import * as Copying from "./internal/copying.ts"
 import * as shapes from "./internal/shapes.ts"
+import * as Copying from "./internal/transfer/copying.ts"
 import { type JournalOptions, makeJournal } from "./journal.ts"
 
-export type { Copied } from "./internal/copying.ts"
+export type { Copied } from "./internal/transfer/copying.ts"
 
 export * from "../core/SessionStore.ts"
-export { CopyError } from "./internal/copying.ts"
+export { CopyError } from "./internal/transfer/copying.ts"
 
 /**
  * Makes runs with a `threadId` resume the thread of the store, and write to it. It creates a missing thread, and fails

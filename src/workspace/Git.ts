@@ -80,6 +80,29 @@ const clamp = (value: number | undefined, usual: number, most: number): number =
 const checkOptions = check(shapes.gitMake)
 
 /**
+ * Counts the files that differ from the last commit, with files that are new to git. `undefined` if they are too many to
+ * be listed. Runs no program of the repository. Fails with `ToolError` if the folder `repository` of the sandbox
+ * is in no repository.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { LocalShell } from "effect-deepagents/backends/LocalShell"
+ * import { Git } from "effect-deepagents/workspace"
+ *
+ * const changes = Git.countChanges(".").pipe(Effect.provide(LocalShell.layer({ root: "." })))
+ * ```
+ */
+export const countChanges = (repository: string): Effect.Effect<number | undefined, ToolError.ToolError, Sandbox> =>
+  Effect.map(
+    Commands.runReadOnly(repository, ["status", "--porcelain", "--no-renames", closed]),
+    ({ stdout, truncated }) => {
+      // A file that is deleted in the index and new in the folder has two lines.
+      const names = stdout.split("\n").flatMap((line) => (line === "" ? [] : [line.slice("XY ".length)]))
+      return truncated ? undefined : new Set(names).size
+    }
+  )
+
+/**
  * Makes the tools that only read: `git_status`, `git_diff`, `git_log`, `git_show`, `git_blame`, `git_branches`,
  * `git_worktrees`.
  */

@@ -6,7 +6,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { sparing } from "../../src/cli/internal/work/diagnostics.ts"
-import { installedBeside } from "../../src/cli/internal/work/programs.ts"
+import { installedBeside } from "../../src/cli/internal/work/machine/programs.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
 

@@ -10,8 +10,8 @@ import * as HostShell from "effect-deepagents/backends/HostShell"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import type { Approvals } from "../../src/cli/internal/config/settings.ts"
-import { environment } from "../../src/cli/internal/work/environment.ts"
-import { makeFolders } from "../../src/cli/internal/work/host.ts"
+import { environment } from "../../src/cli/internal/work/machine/environment.ts"
+import { makeFolders } from "../../src/cli/internal/work/machine/host.ts"
 
 const rounds = 30
 

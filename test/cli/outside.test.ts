@@ -10,7 +10,7 @@ import { FileTools } from "effect-deepagents/backends"
 import { Taint } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { FetchUrl } from "effect-deepagents/web"
-import * as Outside from "../../src/cli/internal/work/outside.ts"
+import * as Outside from "../../src/cli/internal/work/machine/outside.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
 

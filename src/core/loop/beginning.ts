@@ -20,7 +20,7 @@ import { decide, openRequests, type Suspension, suspension, waitingCalls } from 
 import { nothingSpent, type Spent, type Usage, zero } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import type { OpenCall } from "./live.ts"
-import { seal, type Sealed } from "./seal.ts"
+import { seal, type Sealed } from "./records/seal.ts"
 
 export const fail = ({ definition }: Compiled, reason: Reason): AgentError =>
   new AgentError({ agent: definition.name, reason })

@@ -21,13 +21,13 @@ import { make as toolError } from "../ToolError.ts"
 import { nothingSpent, zero } from "../Usage.ts"
 import { callProblem, fail, isResume } from "./beginning.ts"
 import { type Compiled, compile, type Definition, readAnswer, withoutSuspending } from "./definition.ts"
-import * as Inside from "./inside.ts"
 import { interpret } from "./interpret.ts"
-import { save } from "./journal.ts"
 import { type Attempt, type Live, liveOf } from "./live.ts"
-import type { End } from "./records.ts"
+import * as Inside from "./records/inside.ts"
+import { save } from "./records/journal.ts"
+import type { End } from "./records/records.ts"
+import { sharedSnapshot } from "./records/store.ts"
 import { emit, report } from "./report.ts"
-import { sharedSnapshot } from "./store.ts"
 
 const taskParameters = {
   task: Schema.String.annotate({

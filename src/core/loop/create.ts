@@ -18,11 +18,9 @@ import type { ModelError } from "../ModelError.ts"
 import type { Input, RunOptions } from "../runOptions.ts"
 import { zero } from "../Usage.ts"
 import { type Beginning, callProblem, fail, isResume, openThread, prepare } from "./beginning.ts"
-import { reopened } from "./calls.ts"
+import { reopened } from "./calls/calls.ts"
 import type { Compiled } from "./definition.ts"
 import type { Hub } from "./hub.ts"
-import { divide, forgetOthers, ofEarlier } from "./inside.ts"
-import { charge, note, noteShared, prefixOf } from "./journal.ts"
 import {
   type Control,
   half,
@@ -36,9 +34,11 @@ import {
   type Turn
 } from "./live.ts"
 import { openCallId } from "./program.ts"
+import { divide, forgetOthers, ofEarlier } from "./records/inside.ts"
+import { charge, note, noteShared, prefixOf } from "./records/journal.ts"
+import type { Sealed } from "./records/seal.ts"
+import * as Store from "./records/store.ts"
 import { emit } from "./report.ts"
-import type { Sealed } from "./seal.ts"
-import * as Store from "./store.ts"
 import { call, makeNextTurn } from "./turn.ts"
 import { makeMeasure } from "./window.ts"
 import { countUsage, waitedFor } from "./work.ts"

@@ -25,8 +25,8 @@ import type { ToolOutput } from "../ToolOutput.ts"
 import type { Spent, Usage } from "../Usage.ts"
 import type { Compiled } from "./definition.ts"
 import type { Hub } from "./hub.ts"
-import type { Done } from "./records.ts"
-import type { StateStore } from "./store.ts"
+import type { Done } from "./records/records.ts"
+import type { StateStore } from "./records/store.ts"
 import type { Toolset } from "./toolset.ts"
 
 export interface Control {

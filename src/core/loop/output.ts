@@ -8,9 +8,9 @@ import { type Answer, answerCall, type Output, readCall, readText } from "../sch
 import type { StopReason } from "../StopReason.ts"
 import { finalAnswer } from "../Tool.ts"
 import { make as say } from "../ToolOutput.ts"
-import { record, settle } from "./journal.ts"
+import { decline } from "./calls/tools.ts"
 import type { Live } from "./live.ts"
-import { decline } from "./tools.ts"
+import { record, settle } from "./records/journal.ts"
 
 /** The number of times that an answer which does not decode is sent back. */
 const repairLimit = 2

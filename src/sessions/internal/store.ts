@@ -8,11 +8,11 @@ import { span } from "../../support/effect/span.ts"
 import { makeAppend } from "./appending.ts"
 import { makeBranching } from "./branching.ts"
 import { makeList, makeSearch, makeWaiting } from "./browsing.ts"
-import { withTables } from "./copying.ts"
 import { bounded, entryOf, guarded, metadataOf, newId, threadOf } from "./operation.ts"
 import { type Recent, remembering } from "./recent.ts"
 import type { Tables } from "./tables.ts"
-import { makeTransfer } from "./transfer.ts"
+import { withTables } from "./transfer/copying.ts"
+import { makeTransfer } from "./transfer/transfer.ts"
 
 /** A store of threads on tables: all that is the same wherever threads are kept. */
 export const make = (tables: Tables): Service =>

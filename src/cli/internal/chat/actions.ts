@@ -3,7 +3,7 @@ import type { Desk } from "../approvals/desk.ts"
 import type { Bindings } from "../input/bindings.ts"
 import type { Input } from "../input/input.ts"
 import { actionOf } from "../input/keys.ts"
-import type { Completion } from "./completion.ts"
+import type { Completion } from "./completion/completion.ts"
 import { isWorking, type Intent, type UiState } from "./state.ts"
 
 /** Time for the second Ctrl+C that leaves, in milliseconds. */

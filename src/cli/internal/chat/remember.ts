@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Message from "../../../core/Message.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
-import type { Item } from "./menu.ts"
+import type { Item } from "./completion/menu.ts"
 import type { MemoryChange } from "./options.ts"
 import { choose, type Room, toProblem } from "./room.ts"
 

@@ -10,7 +10,7 @@ import { loadThread } from "../../../sessions/journal.ts"
 import * as View from "../../../view/View.ts"
 import type { Desk } from "../approvals/desk.ts"
 import type { Theme } from "../render/themes.ts"
-import type { Item } from "./menu.ts"
+import type { Item } from "./completion/menu.ts"
 import type { Options, Problem, Setup } from "./options.ts"
 import type { Ui } from "./ui.ts"
 

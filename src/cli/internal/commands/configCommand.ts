@@ -14,7 +14,7 @@ import { keys, says, type Setting } from "../config/settings.ts"
 import { fail } from "../failure.ts"
 import { print, printJson, table } from "../output.ts"
 import { type Context, openApp } from "../work/app.ts"
-import { ownFolders } from "../work/host.ts"
+import { ownFolders } from "../work/machine/host.ts"
 
 const originOf = ({ from, where }: Setting): string => from + (where === "" ? "" : ` (${where})`)
 

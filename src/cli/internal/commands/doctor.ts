@@ -12,8 +12,8 @@ import { print, printJson, table } from "../output.ts"
 import { type Context, openApp, sessions } from "../work/app.ts"
 import * as Demo from "../work/demo.ts"
 import { listServers } from "../work/diagnostics.ts"
-import { machine } from "../work/host.ts"
-import { checkSandbox } from "../work/sandboxed.ts"
+import { machine } from "../work/machine/host.ts"
+import { checkSandbox } from "../work/machine/sandboxed.ts"
 
 const marks = { ok: "✓", warning: "!", failure: "✗" }
 

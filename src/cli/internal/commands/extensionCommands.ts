@@ -23,8 +23,8 @@ import { makeFolder, type Places } from "../config/places.ts"
 import { fail, orFail } from "../failure.ts"
 import { print, printJson, table, tell } from "../output.ts"
 import type { Context } from "../work/app.ts"
-import { gistOf, loadAll, loadExtension } from "../work/extensions.ts"
-import { installedBeside } from "../work/programs.ts"
+import { gistOf, loadAll, loadExtension } from "../work/extensions/extensions.ts"
+import { installedBeside } from "../work/machine/programs.ts"
 
 /** A package of npm, with a version or without. */
 const packageRule = /^(?:npm:)?((?:@[\w.-]+\/)?[\w][\w.-]*(?:@[\w.^~-]+)?)$/

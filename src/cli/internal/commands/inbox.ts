@@ -19,7 +19,7 @@ import { fail, Failure, orFail } from "../failure.ts"
 import { ago, print, printJson, table } from "../output.ts"
 import { type Context, sessions } from "../work/app.ts"
 import * as Threads from "../work/threads.ts"
-import { storedOf } from "../work/workflows.ts"
+import { storedOf } from "../work/workflows/workflows.ts"
 import { proceed } from "./run.ts"
 import { resume } from "./workflowCommand.ts"
 

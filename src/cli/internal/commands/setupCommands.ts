@@ -18,7 +18,7 @@ import { fail, orFail } from "../failure.ts"
 import { canAsk, print, printJson, table, tell } from "../output.ts"
 import { pluginsOf, skillsOf } from "../project/brought.ts"
 import { type Context, skillSources } from "../work/app.ts"
-import { machine } from "../work/host.ts"
+import { machine } from "../work/machine/host.ts"
 
 export const models = Effect.fnUntraced(function* ({ places, settings }: Context, asJson: boolean) {
   const all = yield* Providers.keyed(places)

@@ -14,8 +14,8 @@ import { exits, fail, Failure } from "../failure.ts"
 import { ago, print, printJson, table, tell, write } from "../output.ts"
 import { type App, type Context, openApp, sessions } from "../work/app.ts"
 import { isHeld } from "../work/hold.ts"
-import * as Workflows from "../work/workflows.ts"
-import { lineOf, summaryOf } from "../work/workflowTree.ts"
+import { lineOf, summaryOf } from "../work/workflows/tree.ts"
+import * as Workflows from "../work/workflows/workflows.ts"
 import { unattended } from "./run.ts"
 
 /** Lists the saved workflows. */

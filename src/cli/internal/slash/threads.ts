@@ -13,7 +13,7 @@ import { SessionStore } from "../../../core/SessionStore.ts"
 import * as Branch from "../../../sessions/Branch.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
-import type { Item } from "../chat/menu.ts"
+import type { Item } from "../chat/completion/menu.ts"
 import { choose, entriesOf, problem, replay, type Room, toProblem } from "../chat/room.ts"
 
 const Line = Schema.fromJsonString(Json)

@@ -55,17 +55,17 @@ import { instructing } from "../project/instructing.ts"
 import { type Instructions, readInstructions } from "../project/instructions.ts"
 import * as Demo from "./demo.ts"
 import { languageServers } from "./diagnostics.ts"
-import { environment, localZone } from "./environment.ts"
-import { extensionModel, freeTools, sessionLayer } from "./extensions.ts"
+import { extensionModel, freeTools, sessionLayer } from "./extensions/extensions.ts"
+import type { Extensions } from "./extensions/open.ts"
 import { nextModels, persistence } from "./fallback.ts"
-import * as Host from "./host.ts"
-import type { Extensions } from "./openExtensions.ts"
-import * as Outside from "./outside.ts"
+import { environment, localZone } from "./machine/environment.ts"
+import * as Host from "./machine/host.ts"
+import * as Outside from "./machine/outside.ts"
+import { describeSandbox } from "./machine/sandboxed.ts"
 import { retrievalTools } from "./retrieval.ts"
-import { describeSandbox } from "./sandboxed.ts"
 import { withFileAgents } from "./subagents.ts"
 import { coderTools, teamOf } from "./team.ts"
-import { makeWorkflow, type ProgramWorkflow } from "./workflowAgent.ts"
+import { makeWorkflow, type ProgramWorkflow } from "./workflows/agent.ts"
 
 /** The command line and its settings. */
 export interface Context {
@@ -156,7 +156,7 @@ const web = (
 ): Layer.Layer<HttpClient.HttpClient | WebReader | WebSearch.WebSearch> =>
   Layer.unwrap(
     Effect.map(
-      Effect.promise(() => import("./web.ts")),
+      Effect.promise(() => import("./machine/web.ts")),
       ({ layer }) => layer(search, rules)
     )
   )

@@ -7,7 +7,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { valueAt } from "../../../support/json/valueAt.ts"
 import type { Places } from "../config/places.ts"
-import { installedBeside } from "./programs.ts"
+import { installedBeside } from "./machine/programs.ts"
 
 /** The program that opens files, by platform. */
 const openers: { readonly [platform: string]: string } = { darwin: "open", linux: "xdg-open", win32: "explorer" }

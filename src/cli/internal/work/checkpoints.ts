@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
 import type { Places } from "../config/places.ts"
-import type { Folders } from "./host.ts"
+import type { Folders } from "./machine/host.ts"
 
 /** A file of its own: it may have a gigabyte, which the sessions need not carry. */
 const fileOf = ({ data }: Places): string => join(data, "checkpoints.db")

@@ -9,8 +9,8 @@ import { placesOf } from "../config/places.ts"
 import { readSettings } from "../config/settings.ts"
 import { fail, orFail } from "../failure.ts"
 import type { Context } from "./app.ts"
-import { makeFolders, readFolder } from "./host.ts"
-import { noExtensions, openExtensions } from "./openExtensions.ts"
+import { noExtensions, openExtensions } from "./extensions/open.ts"
+import { makeFolders, readFolder } from "./machine/host.ts"
 import { reviewProject } from "./trusting.ts"
 
 /** Reads settings and trust for a command. Commands that run no agent pass `asks: false`. */

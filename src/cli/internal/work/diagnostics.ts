@@ -9,8 +9,8 @@ import * as LspDiagnostics from "../../../workspace/LspDiagnostics.ts"
 import type { Places } from "../config/places.ts"
 import type { Settings } from "../config/settings.ts"
 import { foldersOf } from "../project/folders.ts"
-import type { Folders } from "./host.ts"
-import { installedBeside } from "./programs.ts"
+import type { Folders } from "./machine/host.ts"
+import { installedBeside } from "./machine/programs.ts"
 
 /** A language server. The first of its programs that is installed runs. */
 interface Known extends Pick<LspDiagnostics.Options, "languages" | "settings"> {

@@ -9,7 +9,7 @@ import { readPermits } from "../approvals/permits.ts"
 import { makeFolder } from "../config/places.ts"
 import { layerOrFail } from "../failure.ts"
 import type { Context } from "./app.ts"
-import { machine } from "./host.ts"
+import { machine } from "./machine/host.ts"
 import { filledSpace, hasCode, indexFile, indexLayer, namespaceOf } from "./retrieval.ts"
 
 /** Loads the splitter of code, which needs packages that not everybody has. */

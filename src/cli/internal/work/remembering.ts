@@ -10,7 +10,7 @@ import type { Problem, Remembering } from "../chat/options.ts"
 import { type Change, pendingChanges, settleChanges } from "../config/memory.ts"
 import type { Places } from "../config/places.ts"
 import type { Services } from "./app.ts"
-import type { Guard } from "./host.ts"
+import type { Guard } from "./machine/host.ts"
 
 const planned = "nothing is changed in plan mode; say what should be remembered"
 

@@ -15,7 +15,7 @@ import type { Agents } from "../config/agents.ts"
 import type { Places } from "../config/places.ts"
 import type { Approvals } from "../config/settings.ts"
 import { foldersOf } from "../project/folders.ts"
-import { agentName } from "./workflowAgent.ts"
+import { agentName } from "./workflows/agent.ts"
 
 /** The name of the agent that works in worktrees. A file with this name takes its place. */
 const coder = "coder"

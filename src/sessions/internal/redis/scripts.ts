@@ -1,8 +1,8 @@
 /** The Lua scripts that read and write threads in Redis. */
 import type * as Effect from "effect/Effect"
 import { type Script, scriptsWith } from "../../../support/store/redis.ts"
-import { beginning } from "../moving.ts"
 import type { Fault } from "../tables.ts"
+import { beginning } from "../transfer/moving.ts"
 
 /**
  * The beginning of every script. All keys begin with `KEYS[1]`:

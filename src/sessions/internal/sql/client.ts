@@ -8,8 +8,8 @@ import type { Row } from "effect/sql/SqlConnection"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Statement } from "effect/sql/Statement"
 import { transaction as runInTransaction } from "../../../support/store/sql.ts"
-import { movedTo, placeIn } from "../moving.ts"
 import type { Fault } from "../tables.ts"
+import { movedTo, placeIn } from "../transfer/moving.ts"
 
 /** Makes the failure of damaged tables. */
 export const corrupt = (problem: string): Fault => ({ reason: { _tag: "Corrupt", problem } })

@@ -5,8 +5,8 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { isPostgres as isPostgresClient } from "../../../support/store/sql.ts"
-import { beginning } from "../moving.ts"
 import type { Fault, Tables } from "../tables.ts"
+import { beginning } from "../transfer/moving.ts"
 import { first, rows, transaction } from "./client.ts"
 import { text } from "./rows.ts"
 

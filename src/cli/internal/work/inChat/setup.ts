@@ -1,0 +1,73 @@
+/** Slash commands about the setup of the agent: its skills and its memory files. */
+import * as Effect from "effect/Effect"
+import { cut } from "../../../../support/text/text.ts"
+import { oneLine, visible } from "../../../../support/text/untrusted.ts"
+import type { Command, Problem, Said } from "../../chat/options.ts"
+import { scanned } from "../../commands/setupCommands.ts"
+import { pendingChanges, settleChanges } from "../../config/memory.ts"
+import { fail } from "../../failure.ts"
+import { type Context, memorySources, type Services } from "../app.ts"
+import { diffOf } from "../remembering.ts"
+
+/** Characters of a file that are shown. */
+const shown = 4_000
+
+const show = (markdown: string): Said => ({ _tag: "Show", markdown })
+
+const skills = Effect.fnUntraced(function* (context: Context) {
+  const found = yield* scanned(context)
+  const lines = [
+    ...found.skills.map(({ description, name, path }) => `- **${name}** ${oneLine(cut(description, 160))} \`${path}\``),
+    ...found.problems.map(({ field, path, problem }) => `- not read: \`${path}\` ${field} ${oneLine(problem)}`)
+  ]
+  return show(lines.length === 0 ? "There are no skills." : lines.join("\n"))
+})
+
+const indented = (text: string): string =>
+  visible(text)
+    .split("\n")
+    .map((line) => `    ${line}`)
+    .join("\n")
+
+/** Shows the memory files and the changes that nobody decided on, or decides on these. */
+const memory = Effect.fnUntraced(function* (context: Context, argument: string) {
+  const changes = yield* pendingChanges(context.places)
+  const action = argument.trim()
+  if (action === "keep" || action === "drop") {
+    yield* settleChanges(context.places, changes, action === "keep")
+    const files = changes.map(({ path }) => oneLine(path)).join(", ")
+    if (files === "") return show("No change of the memory waits for you.")
+    return show(
+      action === "keep" ? `Kept: ${files}. It counts from the next conversation on.` : `Taken back: ${files}.`
+    )
+  }
+  if (action !== "") return yield* fail("usage", `There is no /memory ${JSON.stringify(action)}; say keep or drop.`)
+  const parts = memorySources(context).map(({ path, text }) =>
+    text === ""
+      ? `**${path}** is not there.`
+      : `**${path}**, ${text.length} characters:\n\n${indented(cut(text.trim(), shown))}`
+  )
+  const waiting = changes.map((change) => `**${oneLine(change.path)}** was changed:\n\n${indented(diffOf(change))}`)
+  const how = waiting.length === 0 ? [] : ["`/memory keep` keeps the changes, `/memory drop` takes them back."]
+  return show([...parts, ...waiting, ...how].join("\n\n"))
+})
+
+/** Gives the commands for the folder and the agent of this chat. */
+export const setupInChat = Effect.fnUntraced(function* (context: Context) {
+  const services = yield* Effect.context<Services>()
+  const run = (effect: Effect.Effect<Said, { readonly message: string }, Services>): Effect.Effect<Said, Problem> =>
+    effect.pipe(
+      Effect.provideContext(services),
+      Effect.mapError(({ message }): Problem => ({ message }))
+    )
+  const commands: ReadonlyArray<Command> = [
+    { name: "skills", description: "the skills that the agent finds", run: () => run(skills(context)) },
+    {
+      name: "memory",
+      argument: "[keep | drop]",
+      description: "the memory files of each conversation, and the agent's changes",
+      run: (argument) => run(memory(context, argument))
+    }
+  ]
+  return commands
+})

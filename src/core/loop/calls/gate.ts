@@ -1,0 +1,448 @@
+/** Rules on the calls of a round before any of them runs, asks people, and applies their decisions. */
+import * as Effect from "effect/Effect"
+import { defined } from "../../../support/json/defined.ts"
+import { always, byTime, choiceOf, type Decision, recorded, type Request } from "../../Approval.ts"
+import type { JsonObject } from "../../Json.ts"
+import type { AiMessage } from "../../Message.ts"
+import type { PreparedCall } from "../../Middleware.ts"
+import { allow, type Ask, compose, refuse as refuseWith, type Ruling } from "../../Ruling.ts"
+import { canonical } from "../../schema/jsonTree.ts"
+import { decisionOn, lastRequestOn, requestFor, suspension, waitingCalls } from "../../thread/suspension.ts"
+import type { Prepared, Tool } from "../../Tool.ts"
+import { ToolError } from "../../ToolError.ts"
+import { make as makeOutput } from "../../ToolOutput.ts"
+import type { Gating, Live } from "../live.ts"
+import { note, save } from "../records/journal.ts"
+import { emit } from "../report.ts"
+import { waitingIn } from "../work.ts"
+import { answer, type Call, prepare, toPrepared } from "./calls.ts"
+import { afterCrash, type Asked, isInTime, ownQuestion, rehearsed, voided } from "./gatekeepers.ts"
+import { isAsPromised, isEnough, problemOn, requestOf } from "./requests.ts"
+
+/** The number of times that a call is ruled on because somebody changed its arguments. */
+const passLimit = 8
+
+/** The rulings on the calls of a round: open requests, requests that were decided, and decisions made meanwhile. */
+export interface Judged {
+  readonly pending: ReadonlyArray<Request>
+  readonly settled: ReadonlyArray<Request>
+  readonly given: ReadonlyArray<Decision>
+}
+
+const freely: Effect.Effect<Judged> = Effect.succeed({ pending: [], settled: [], given: [] })
+
+/** The rulings of all sources, by the id of the call. Sources that only allow are left out. */
+export type Rulings = ReadonlyMap<string, ReadonlyArray<Ruling>>
+
+const nothingSaid: Rulings = new Map()
+
+const isFree = (ruling: Ruling | undefined): boolean =>
+  ruling === undefined || (ruling._tag === "Allow" && ruling.settles !== true)
+
+const isRefused = (rulings: ReadonlyArray<Ruling> | undefined): boolean =>
+  rulings?.some(({ _tag }) => _tag === "Refuse") === true
+
+/**
+ * Asks every source, in their order, about all calls that would run. A call that one has refused is left out for the
+ * next. Most sources never object, and nothing is kept for that.
+ */
+export const rulingsOn = (live: Live, asked: ReadonlyArray<PreparedCall>): Effect.Effect<Rulings, unknown, unknown> => {
+  const { sources } = live.compiled
+  const askFrom = (
+    index: number,
+    open: ReadonlyArray<PreparedCall>,
+    before: Rulings
+  ): Effect.Effect<Rulings, unknown, unknown> => {
+    const source = open.length === 0 ? undefined : sources[index]
+    if (source === undefined) return Effect.succeed(before)
+    return Effect.flatMap(source(live.run, open), (said) => {
+      if (open.every((_, at) => at < said.length && isFree(said[at]))) return askFrom(index + 1, open, before)
+      const rulings = new Map(before)
+      for (const [at, { id }] of open.entries()) {
+        const ruling = at < said.length ? said[at] : forgotten
+        if (ruling !== undefined) rulings.set(id, [...(rulings.get(id) ?? []), ruling])
+      }
+      return askFrom(
+        index + 1,
+        open.filter(({ id }) => !isRefused(rulings.get(id))),
+        rulings
+      )
+    })
+  }
+  return askFrom(0, asked, nothingSaid)
+}
+
+/**
+ * Rules on all calls that would run. Pending requests must be decided on first: if there is one, none of the calls may
+ * run. The calls are stored before anybody is asked.
+ */
+export const judge = (
+  live: Live,
+  calls: ReadonlyArray<Call>,
+  askSources: typeof rulingsOn = rulingsOn
+): Effect.Effect<Judged, unknown, unknown> => {
+  const isPlain =
+    !live.turn.toolset.asks && live.round.suspension === null && calls.every(({ left }) => left === undefined)
+  if (!isPlain) return Effect.suspend(() => judged(live, calls, undefined, askSources))
+  const rulings = Effect.flatMap(rewrite(live, openOf(calls)), (open) => askSources(live, open.map(toAsked)))
+  return Effect.flatMap(rulings, (said) => (said.size === 0 ? freely : judged(live, calls, said, askSources)))
+}
+
+/** Gives calls the arguments that middleware puts in place of theirs. Gives the calls that still would run. */
+const rewrite = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Due>) {
+  let open = calls
+  for (const rewriteAll of live.compiled.rewrites) {
+    const given = open.length === 0 ? [] : yield* rewriteAll(live.run, open.map(toAsked))
+    for (const [index, call] of open.entries()) {
+      const args = given[index]
+      if (args !== undefined) yield* prepare(call, call.tool, args)
+    }
+    open = openOf(open)
+  }
+  return open
+})
+
+/** A call that will run if nobody objects. */
+type Due = Call & { readonly tool: Tool<unknown>; readonly prepared: Prepared<unknown> }
+
+const isDue = (call: Call): call is Due =>
+  call.outcome === undefined && call.tool !== undefined && call.prepared !== undefined
+
+const openOf = (calls: ReadonlyArray<Call>): ReadonlyArray<Due> => (calls.every(isDue) ? calls : calls.filter(isDue))
+
+const toAsked = (call: Due): PreparedCall => toPrepared(call, call.tool, call.prepared)
+
+/** An edit by a person, with the sources that had asked: they need not ask about the new arguments again. */
+interface Edited {
+  readonly request: Request
+  readonly decision: Decision
+  readonly by: ReadonlySet<string>
+  readonly arguments: JsonObject | undefined
+}
+
+const judged = Effect.fnUntraced(function* (
+  live: Live,
+  calls: ReadonlyArray<Call>,
+  first: Rulings | undefined,
+  askSources: typeof rulingsOn
+) {
+  const pending: Array<Request> = []
+  const settled = new Set<Request>()
+  // Decisions that were made while the run waits, for the case that another call of the round suspends it.
+  const given: Array<Decision> = []
+  const edits = new Map<string, Edited>()
+  if (live.round.suspension !== null) for (const call of calls) yield* settleChanged(live, call, settled)
+  const crashed = first === undefined ? yield* afterCrash(live, yield* rewrite(live, openOf(calls))) : undefined
+
+  const decided = Effect.fnUntraced(function* (
+    asked: Asked,
+    asks: ReadonlyArray<Ask>,
+    request: Request,
+    decision: Decision
+  ) {
+    const { call } = asked
+    settled.add(request)
+    yield* apply(live, asked, request, decision, asks)
+    if (decision._tag === "Edit")
+      edits.set(call.id, {
+        request,
+        decision,
+        by: new Set(asks.map(({ by }) => by)),
+        arguments: call.prepared?.arguments
+      })
+  })
+
+  /** Suspends the call, or refuses it, or returns the wait for a person. */
+  const askPerson = Effect.fnUntraced(function* (
+    asked: Asked,
+    asks: ReadonlyArray<Ask>,
+    request: Request,
+    isNew: boolean,
+    isByTime: boolean
+  ) {
+    const { approvals } = live
+    if (live.compiled.suspends && (approvals === undefined || isByTime)) {
+      pending.push(request)
+      if (isNew) yield* announce(live, request)
+      return undefined
+    }
+    if (approvals === undefined) {
+      refuse(asked.call, undecided)
+      return undefined
+    }
+    live.round.gating?.requests.push(request)
+    if (isNew) noteRequest(live, request)
+    const waiting = waitingIn(live, asked.call, approvals.decide(request))
+    return Effect.flatMap(Effect.andThen(report(live, request), waiting), (answered): Effect.Effect<void> => {
+      const problem = problemOn(live, request, answered)
+      if (problem !== undefined) {
+        refuse(asked.call, problem)
+        return voided(live, request)
+      }
+      given.push(answered)
+      live.round.gating?.decisions.push(answered)
+      return decided(asked, asks, request, answered)
+    })
+  })
+
+  /** Takes the last edit of a call. Middleware may have changed its arguments since: then nobody has decided on them. */
+  const takeEdit = (call: Due): Edited | undefined => {
+    const last = edits.get(call.id)
+    edits.delete(call.id)
+    if (last?.arguments === undefined) return undefined
+    return canonical(last.arguments) === canonical(call.prepared.arguments) ? last : undefined
+  }
+
+  /** Composes the rulings on a call. `isCovered`: the last edit answers all questions. */
+  const ruleOn = Effect.fnUntraced(function* (
+    asked: Asked & { readonly call: Due },
+    pass: number,
+    approved: ReadonlyArray<string>,
+    rulings: ReadonlyArray<Ruling> = []
+  ) {
+    const edit = takeEdit(asked.call)
+    const standing = rulings.map((one) => standingRuling(one, asked.prepared, approved))
+    const said = [pass === 0 ? crashed?.get(asked.call.id) : undefined, ...standing]
+    const own = edit === undefined ? yield* ownQuestion(live, asked, said) : undefined
+    const { ruling, rulings: all } = compose(said, own)
+    const asks = all.filter((one) => one._tag === "Ask")
+    return { ruling, asks, isCovered: edit !== undefined && asks.every((one) => isCoveredBy(edit, one)) }
+  })
+
+  const rulingsFor = (pass: number, prepared: ReadonlyArray<PreparedCall>) =>
+    pass === 0 && first !== undefined ? Effect.succeed(first) : askSources(live, prepared)
+
+  let due = openOf(calls)
+  for (let pass = 0; due.length > 0; pass++) {
+    if (pass === passLimit) {
+      for (const call of due) refuse(call, tooOften)
+      break
+    }
+    const prepared = due.map(toAsked)
+    const rulings = yield* rulingsFor(pass, prepared)
+    const approved = rulings.size === 0 ? [] : yield* live.run.state.get(always)
+    const waiting: Array<Effect.Effect<void>> = []
+    for (const [index, call] of due.entries()) {
+      const { tool } = call
+      const asked = { call, tool, prepared: prepared[index] ?? toAsked(call) }
+      const { asks, isCovered, ruling } = yield* ruleOn(asked, pass, approved, rulings.get(call.id))
+      if (ruling._tag === "Refuse") {
+        call.outcome = { output: makeOutput(ruling.reason, { isError: true }) }
+        continue
+      }
+      if (ruling._tag === "Allow" || isCovered) {
+        yield* settleStanding(live, asked, settled, decided)
+        continue
+      }
+      const { isNew, request } = requestOf(live, asked, ruling)
+      const decision = isNew ? undefined : decisionOn(live.round.suspension, request)
+      if (decision !== undefined) {
+        yield* decided(asked, asks, request, decision)
+        continue
+      }
+      // Nobody is asked about a call that can't succeed.
+      const problem = isNew ? yield* rehearsed(live, call, calls.slice(0, calls.indexOf(call))) : undefined
+      if (problem !== undefined) {
+        call.outcome = { error: problem }
+        continue
+      }
+      const answer = yield* askPerson(asked, asks, request, isNew, ruling.by === byTime)
+      if (answer !== undefined) waiting.push(answer)
+    }
+    if (waiting.length > 0) yield* storeBeforeAsking(live)
+    yield* Effect.all(waiting, { concurrency: "unbounded", discard: true })
+    due = yield* rewrite(
+      live,
+      due.filter(({ id, outcome }) => outcome === undefined && edits.has(id))
+    )
+  }
+  return { pending, settled: [...settled], given } satisfies Judged
+})
+
+/** The key of the calls that an approval for good covers. It holds as long as the tool promises the same. */
+const keyOf = ({ by }: Ruling, call: PreparedCall, likeness: string): string =>
+  JSON.stringify([by, call.name, call.toolDigest(), likeness])
+
+/** Replaces a question that was approved for good by an allowance. */
+const standingRuling = (ruling: Ruling, call: PreparedCall, approved: ReadonlyArray<string>): Ruling => {
+  if (ruling._tag !== "Ask" || ruling.terms.likeness === undefined) return ruling
+  const { likeness, settles } = ruling.terms
+  return approved.includes(keyOf(ruling, call, likeness)) ? allow(ruling.by, { settles }) : ruling
+}
+
+/** Reports whether the edit of a person answers a question about the arguments that it gave. */
+const isCoveredBy = (edit: Edited, { by, terms }: Ask): boolean =>
+  edit.by.has(by) && isEnough(terms)(edit.request, edit.decision)
+
+/**
+ * Applies the decision on a request that no source makes any more, even if all sources allow the call. A request
+ * without a decision is void.
+ */
+const settleStanding = Effect.fnUntraced(function* (
+  live: Live,
+  asked: Asked,
+  settled: ReadonlySet<Request>,
+  decided: (asked: Asked, asks: [], request: Request, decision: Decision) => Effect.Effect<void>
+) {
+  if (live.round.suspension === null) return
+  const { call, prepared } = asked
+  const request = requestFor(live.round.suspension, live.run.path, call.id, prepared.arguments, call.settled)
+  if (request === undefined || settled.has(request)) return
+  const decision = isInTime(live, request) ? decisionOn(live.round.suspension, request) : undefined
+  yield* decision === undefined ? voided(live, request) : decided(asked, [], request, decision)
+})
+
+/** Stores a turn with the fact that none of its calls has begun, before a person is asked while the run waits. */
+const storeBeforeAsking = (live: Live): Effect.Effect<void, unknown, unknown> => {
+  const { gating } = live.round
+  return gating === undefined || !live.records.isJournaled
+    ? save(live)
+    : Effect.andThen(markGated(live, gating), save(live))
+}
+
+/** Notes that no call of a turn has begun: they wait for their gates. */
+export const markGated = (live: Live, { calls, decisions, message, requests }: Gating): Effect.Effect<void> => {
+  const before = live.round.suspension?.messageId === message.id ? live.round.suspension : undefined
+  const known = new Set(before?.requests.map(({ id }) => id))
+  live.round.isMarked = true
+  return live.run.state.set(suspension, {
+    messageId: message.id,
+    requests: [...(before?.requests ?? []), ...requests.filter(({ id }) => !known.has(id))],
+    decisions: [...(before?.decisions ?? []), ...decisions],
+    waiting: before === undefined ? [] : waitingCalls(before),
+    answers: before?.answers ?? [],
+    unknown: before?.unknown ?? calls.flatMap((call) => (call.left === "unknown" ? [call.id] : []))
+  })
+}
+
+/** Asks the gates about the calls of a turn. If something waits, the run is suspended: nothing of the turn may run. */
+export const gate = (
+  live: Live,
+  message: AiMessage,
+  calls: ReadonlyArray<Call>
+): Effect.Effect<ReadonlyArray<Request>, unknown, unknown> =>
+  Effect.suspend(() => {
+    live.round.gating = { message, calls, requests: [], decisions: [] }
+    return Effect.flatMap(judge(live, calls), (judged) => {
+      live.round.gating = undefined
+      return judged.pending.length === 0
+        ? Effect.succeed(judged.pending)
+        : Effect.as(suspend(live, message, calls, judged), judged.pending)
+    })
+  })
+
+/** Stores the pending requests and the decisions of the meantime in the state. */
+const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { given, pending, settled }: Judged) => {
+  const before = live.round.suspension?.messageId === message.id ? live.round.suspension : undefined
+  const decided = new Set(settled.map(({ id }) => id))
+  // A decision is kept as such, and done again.
+  const decidedCalls = new Set(settled.map(({ callId }) => callId))
+  const asked = new Set(calls.map(({ id }) => id))
+  // Requests from inside a call stay as they are: it is not run either.
+  const inside = before?.requests.filter((request) => !isOn(live, asked, request)) ?? []
+  const kept = new Set([...decided, ...inside.map(({ id }) => id)])
+  return live.run.state.set(suspension, {
+    messageId: message.id,
+    requests: [...settled, ...inside, ...pending],
+    decisions: [...(live.round.suspension?.decisions ?? []), ...given].filter(({ id }) => kept.has(id)),
+    waiting: before === undefined ? [] : waitingCalls(before),
+    // A refusal stays a refusal, even if the resumed run offers the tool.
+    answers: calls.flatMap((call) =>
+      call.outcome === undefined || decidedCalls.has(call.id) ? [] : [answer(live, call)]
+    ),
+    unknown: calls.flatMap((call) => (call.left === "unknown" ? [call.id] : []))
+  })
+}
+
+/** True for a request about one of these calls of a run itself. */
+export const isOn = (live: Live, calls: ReadonlySet<string>, { callId, path }: Request): boolean =>
+  path.length === live.run.path.length && calls.has(callId)
+
+const forgotten = refuseWith("default", "This call was not allowed.")
+
+const refuse = (call: Call, message: string): void => {
+  call.outcome = { error: new ToolError({ reason: "Rejected", message }) }
+}
+
+const undecided = "This call needs a decision that nobody here can give, so it was not executed."
+
+const changedTool =
+  "This tool changed while the call waited for a decision, so it was not executed. Look at the tool, and call it again to have it asked for."
+
+const gone = "It was there when this call was asked about: the call waited for a decision, and was not executed."
+
+const tooOften = "The arguments of this call were changed again and again, so it was not executed."
+
+/**
+ * Answers a call that was asked about, if its tool is gone, or another one now. A person's answer in its place, or a
+ * refusal, holds all the same; nothing else that was decided can be carried out.
+ */
+const settleChanged = Effect.fnUntraced(function* (live: Live, call: Call, settled: Set<Request>) {
+  const { tool } = call
+  const request =
+    call.wasDone === true ? undefined : lastRequestOn(live.round.suspension, live.run.path, call.id, call.settled)
+  if (request === undefined || (tool !== undefined && isAsPromised(request, tool))) return
+  const counts = isInTime(live, request)
+  // It is asked about anew.
+  if (!counts && tool !== undefined) return
+  const decision = counts ? decisionOn(live.round.suspension, request) : undefined
+  if (decision?._tag === "Reject" || decision?._tag === "Respond") {
+    settled.add(request)
+    return yield* apply(live, { call, tool }, request, decision)
+  }
+  yield* voided(live, request)
+  if (tool !== undefined) {
+    refuse(call, changedTool)
+    const message = `The tool "${tool.name}" changed while a call of it waited: it was not executed.`
+    yield* live.run.warn("tool-changed", message)
+  } else if (call.left === undefined && call.outcome !== undefined && "error" in call.outcome) {
+    const { error } = call.outcome
+    call.outcome = { error: new ToolError({ ...error, message: `${error.message} ${gone}` }) }
+  }
+})
+
+const noteRequest = (live: Live, request: Request): void => note(live.records, { _tag: "Request", request })
+
+const report = (live: Live, request: Request): Effect.Effect<void> =>
+  emit(live, { _tag: "ApprovalRequested", ...request })
+
+const announce = (live: Live, request: Request): Effect.Effect<void> => {
+  noteRequest(live, request)
+  return report(live, request)
+}
+
+/** Carries a decision out. A choice that was not offered refuses the call: nobody else is there to ask. */
+const apply = Effect.fnUntraced(function* (
+  live: Live,
+  { call, prepared: asked, tool }: Pick<Call, "tool"> & { readonly call: Call; readonly prepared?: PreparedCall },
+  request: Request,
+  decision: Decision,
+  asks: ReadonlyArray<Ask> = []
+) {
+  const choice = choiceOf(decision)
+  const known = recorded(request, decision, live.origin.clock.currentTimeMillisUnsafe())
+  note(live.records, { _tag: "Decision", decision: known })
+  yield* emit(live, {
+    _tag: "ApprovalResolved",
+    id: request.id,
+    callId: call.id,
+    toolName: call.name,
+    decision: choice,
+    ...defined({ by: known.by?.id, rule: known.rule })
+  })
+  if (!request.allow.includes(choice)) return refuse(call, undecided)
+  if (asked !== undefined && decision._tag === "Approve" && decision.always === true) {
+    const keys = asks.flatMap((one) =>
+      one.terms.likeness === undefined ? [] : [keyOf(one, asked, one.terms.likeness)]
+    )
+    if (keys.length > 0) yield* live.run.state.set(always, keys)
+  }
+  for (const { terms } of asks) if (terms.onDecision !== undefined) yield* terms.onDecision(decision)
+  if (decision._tag === "Edit") {
+    if (tool !== undefined) yield* prepare(call, tool, decision.arguments)
+  } else if (decision._tag === "Reject") {
+    const reason = decision.reason === undefined ? "." : `: ${decision.reason}`
+    const text = `This call was refused${call.left === undefined ? " and not executed" : ""}${reason}`
+    call.outcome = { output: makeOutput(text, { isError: true }) }
+  } else if (decision._tag === "Respond") call.outcome = { output: makeOutput(decision.text) }
+})
