@@ -28,22 +28,13 @@ import * as Layer from "effect/Layer"
 import { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
 import { span } from "../support/effect/span.ts"
-import { migrate, transaction } from "../support/store/sql.ts"
-import { parseId } from "./Chunk.ts"
-import {
-  boundLimit,
-  boundNeighbours,
-  conditionsOf,
-  findOther,
-  inNamespace,
-  readEntries,
-  readVector,
-  storable
-} from "./internal/entries.ts"
+import { migrate } from "../support/store/sql.ts"
+import { boundLimit, conditionsOf, inNamespace, readEntries, readVector } from "./internal/entries.ts"
 import { findNearest, findWords } from "./internal/postgres/search.ts"
 import { checkServer, filterOf, makeVectorIndex, versions } from "./internal/postgres/tables.ts"
 import { putDocuments, removeDocuments } from "./internal/postgres/write.ts"
-import { hitColumns, modelIn, numberIn, type Reason, rowsOf, toHit, toReason } from "./internal/rows.ts"
+import { numberIn, type Reason, rowsOf, toReason } from "./internal/rows.ts"
+import { findKey, makeTransaction, readAround, readHashes, toSources } from "./internal/sqlSpace.ts"
 import { RagError } from "./RagError.ts"
 import { type Hit, type Model, RagIndex, type Source, type Space } from "./RagIndex.ts"
 
@@ -75,19 +66,7 @@ const make = Effect.gen(function* () {
   yield* Effect.mapError(open(sql), (reason) => new RagError({ operation: "open", namespace: "", reason }))
   const indexed = new Set<number>()
 
-  const inTransaction = <A>(body: Effect.Effect<A, Reason>): Effect.Effect<A, Reason> =>
-    Effect.mapError(transaction(sql)(body), (error) => (isSqlError(error) ? toReason(error) : error))
-
-  /** Finds the key of a namespace; `undefined` before its first document. */
-  const findKey = Effect.fnUntraced(function* (
-    namespace: string,
-    model: Model | undefined
-  ): Effect.fn.Return<number | undefined, Reason> {
-    const [row] = yield* rowsOf(sql`SELECT pk, model, dims FROM rag_spaces WHERE name = ${namespace}`)
-    const other = row === undefined ? undefined : findOther(modelIn(row), model)
-    if (other !== undefined) return yield* Effect.fail(other)
-    return row === undefined ? undefined : numberIn(row, "pk")
-  })
+  const inTransaction = makeTransaction(sql)
 
   /** Makes the index of vectors before the first of their length: its lock would wait for other writers. */
   const prepare = Effect.fnUntraced(function* (model: Model | undefined) {
@@ -103,18 +82,13 @@ const make = Effect.gen(function* () {
     const on = <A>(operation: string, empty: A, effect: (pk: number) => Effect.Effect<A, Reason>) =>
       run(
         operation,
-        Effect.flatMap(findKey(namespace, model), (pk) => (pk === undefined ? Effect.succeed(empty) : effect(pk)))
+        Effect.flatMap(findKey(sql, namespace, model), (pk) => (pk === undefined ? Effect.succeed(empty) : effect(pk)))
       )
     return {
       namespace,
       model,
       hashes: (filter) =>
-        on<ReadonlyMap<string, string>>("hashes", new Map(), (pk) =>
-          Effect.map(
-            rowsOf(sql`SELECT d.id, d.hash FROM rag_documents d WHERE ${filterOf(sql, pk, filter)}`),
-            (rows) => new Map(rows.map((row) => [String(row["id"]), String(row["hash"])]))
-          )
-        ),
+        on<ReadonlyMap<string, string>>("hashes", new Map(), (pk) => readHashes(sql, filterOf(sql, pk, filter))),
       put: (entries) =>
         run(
           "put",
@@ -133,37 +107,20 @@ const make = Effect.gen(function* () {
           "nearest",
           Effect.gen(function* (): Effect.fn.Return<ReadonlyArray<Hit>, Reason> {
             const wanted = yield* readVector(vector, model)
-            const pk = yield* findKey(namespace, model)
+            const pk = yield* findKey(sql, namespace, model)
             return pk === undefined ? [] : yield* findNearest(sql, inTransaction, pk, wanted, boundLimit(limit), filter)
           })
         ),
-      around: (chunk, { above, below, filter } = {}) =>
-        on<ReadonlyArray<Hit>>("around", [], (pk) => {
-          const place = parseId(chunk)
-          if (place === undefined) return Effect.succeed([])
-          const { document, index } = place
-          return Effect.flatMap(
-            rowsOf(sql`SELECT ${sql.literal(hitColumns)} FROM rag_chunks c JOIN rag_documents d ON d.pk = c.document
-              WHERE d.id = ${storable(document)} AND ${filterOf(sql, pk, conditionsOf(filter))}
-              AND c.place BETWEEN ${index - boundNeighbours(above)} AND ${index + boundNeighbours(below)}
-              ORDER BY c.place`),
-            (rows) =>
-              rows.some((row) => numberIn(row, "place") === index)
-                ? Effect.forEach(rows, (row) => toHit(row, 0))
-                : Effect.succeed([])
-          )
-        }),
+      around: (chunk, options = {}) =>
+        on<ReadonlyArray<Hit>>("around", [], (pk) =>
+          readAround(sql, filterOf(sql, pk, conditionsOf(options.filter)), chunk, options)
+        ),
       sources: (filter) =>
         on<ReadonlyArray<Source>>("sources", [], (pk) =>
           Effect.map(
             rowsOf(sql`SELECT coalesce(d.source, '') AS source, count(*) AS documents, sum(d.chunks) AS chunks
               FROM rag_documents d WHERE ${filterOf(sql, pk, filter)} GROUP BY 1 ORDER BY 1`),
-            (rows) =>
-              rows.map((row) => ({
-                source: String(row["source"]),
-                documents: numberIn(row, "documents"),
-                chunks: numberIn(row, "chunks")
-              }))
+            toSources
           )
         )
     }
@@ -171,7 +128,7 @@ const make = Effect.gen(function* () {
 
   return RagIndex.of({
     space: <M extends Model | undefined>(namespace: string, model?: M) =>
-      Effect.map(inNamespace("space", namespace)(findKey(namespace, model)), () =>
+      Effect.map(inNamespace("space", namespace)(findKey(sql, namespace, model)), () =>
         // Without the parameter, `M` is `undefined`.
         spaceOf(namespace, model as M)
       ),

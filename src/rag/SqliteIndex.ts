@@ -29,23 +29,15 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
 import { SqliteClient } from "../sessions/SqliteClient.ts"
 import { span } from "../support/effect/span.ts"
-import { migrate, transaction } from "../support/store/sql.ts"
+import { migrate } from "../support/store/sql.ts"
 import { type Aside, make as makeAside } from "../support/store/sqliteThread.ts"
-import { parseId } from "./Chunk.ts"
-import {
-  boundLimit,
-  boundNeighbours,
-  conditionsOf,
-  findOther,
-  inNamespace,
-  readEntries,
-  readVector
-} from "./internal/entries.ts"
-import { hitColumns, modelIn, numberIn, type Reason, rowsOf, toHit, toReason } from "./internal/rows.ts"
+import { boundLimit, conditionsOf, findOther, inNamespace, readEntries, readVector } from "./internal/entries.ts"
+import { modelIn, numberIn, type Reason, rowsOf, toReason } from "./internal/rows.ts"
 import { makeSignatures, type Signatures } from "./internal/sqlite/memory.ts"
 import { textsOf, versions } from "./internal/sqlite/rows.ts"
 import { filterOf, makeNearest, makeWords } from "./internal/sqlite/search.ts"
 import { dropNamespace, putDocuments, removeDocuments } from "./internal/sqlite/write.ts"
+import { findKey, makeTransaction, readAround, readHashes, toSources } from "./internal/sqlSpace.ts"
 import { RagError } from "./RagError.ts"
 import { type Hit, type Model, RagIndex, type Source, type Space } from "./RagIndex.ts"
 
@@ -69,8 +61,7 @@ const make = Effect.gen(function* () {
   )
   const held = new Map<number, Signatures>()
 
-  const inTransaction = <A>(body: Effect.Effect<A, Reason>): Effect.Effect<A, Reason> =>
-    Effect.mapError(transaction(sql)(body), (error) => (isSqlError(error) ? toReason(error) : error))
+  const inTransaction = makeTransaction(sql)
 
   const signaturesOf = (space: number): Signatures => {
     const signatures = held.get(space) ?? makeSignatures(sql, space)
@@ -80,22 +71,9 @@ const make = Effect.gen(function* () {
     return signatures
   }
 
-  const findRow = (namespace: string) => rowsOf(sql`SELECT pk, model, dims FROM rag_spaces WHERE name = ${namespace}`)
-
-  /** Finds the key of a namespace; `undefined` before its first document. */
-  const findKey = Effect.fnUntraced(function* (
-    namespace: string,
-    model: Model | undefined
-  ): Effect.fn.Return<number | undefined, Reason> {
-    const [row] = yield* findRow(namespace)
-    const other = row === undefined ? undefined : findOther(modelIn(row), model)
-    if (other !== undefined) return yield* Effect.fail(other)
-    return row === undefined ? undefined : numberIn(row, "pk")
-  })
-
   const create = Effect.fnUntraced(function* (namespace: string): Effect.fn.Return<number, Reason> {
     yield* rowsOf(sql`INSERT INTO rag_spaces (name) VALUES (${namespace}) ON CONFLICT DO NOTHING`)
-    const [row] = yield* findRow(namespace)
+    const [row] = yield* rowsOf(sql`SELECT pk FROM rag_spaces WHERE name = ${namespace}`)
     if (row === undefined) return yield* Effect.fail<Reason>({ _tag: "Corrupt", problem: "a namespace vanished" })
     yield* rowsOf(sql`CREATE VIRTUAL TABLE IF NOT EXISTS ${sql.literal(textsOf(numberIn(row, "pk")))}
       USING fts5(text, content='', contentless_delete=1, tokenize='porter unicode61')`)
@@ -106,7 +84,7 @@ const make = Effect.gen(function* () {
     let known = opened
     const key = Effect.suspend(() =>
       known === undefined
-        ? Effect.tap(findKey(namespace, model), (pk) => Effect.sync(() => (known = pk)))
+        ? Effect.tap(findKey(sql, namespace, model), (pk) => Effect.sync(() => (known = pk)))
         : Effect.succeed(known)
     )
     const run = <A>(operation: string, effect: Effect.Effect<A, Reason>) =>
@@ -121,12 +99,7 @@ const make = Effect.gen(function* () {
       namespace,
       model,
       hashes: (filter) =>
-        on<ReadonlyMap<string, string>>("hashes", new Map(), (pk) =>
-          Effect.map(
-            rowsOf(sql`SELECT d.id, d.hash FROM rag_documents d WHERE ${filterOf(sql, pk, filter)}`),
-            (rows) => new Map(rows.map((row) => [String(row["id"]), String(row["hash"])]))
-          )
-        ),
+        on<ReadonlyMap<string, string>>("hashes", new Map(), (pk) => readHashes(sql, filterOf(sql, pk, filter))),
       put: (entries) =>
         run(
           "put",
@@ -155,34 +128,17 @@ const make = Effect.gen(function* () {
             return yield* makeNearest(sql, pk, signaturesOf(pk))(wanted, boundLimit(limit), filter)
           })
         ),
-      around: (chunk, { above, below, filter } = {}) =>
-        on<ReadonlyArray<Hit>>("around", [], (pk) => {
-          const place = parseId(chunk)
-          if (place === undefined) return Effect.succeed([])
-          const { document, index } = place
-          return Effect.flatMap(
-            rowsOf(sql`SELECT ${sql.literal(hitColumns)} FROM rag_chunks c JOIN rag_documents d ON d.pk = c.document
-              WHERE d.id = ${document} AND ${filterOf(sql, pk, conditionsOf(filter))}
-              AND c.place BETWEEN ${index - boundNeighbours(above)} AND ${index + boundNeighbours(below)}
-              ORDER BY c.place`),
-            (rows) =>
-              rows.some((row) => numberIn(row, "place") === index)
-                ? Effect.forEach(rows, (row) => toHit(row, 0))
-                : Effect.succeed([])
-          )
-        }),
+      around: (chunk, options = {}) =>
+        on<ReadonlyArray<Hit>>("around", [], (pk) =>
+          readAround(sql, filterOf(sql, pk, conditionsOf(options.filter)), chunk, options)
+        ),
       sources: (filter) =>
         on<ReadonlyArray<Source>>("sources", [], (pk) =>
           Effect.map(
             rowsOf(sql`SELECT coalesce(d.source, '') AS source, count(DISTINCT d.pk) AS documents, count(c.pk) AS chunks
               FROM rag_documents d LEFT JOIN rag_chunks c ON c.document = d.pk
               WHERE ${filterOf(sql, pk, filter)} GROUP BY 1 ORDER BY 1`),
-            (rows) =>
-              rows.map((row) => ({
-                source: String(row["source"]),
-                documents: numberIn(row, "documents"),
-                chunks: numberIn(row, "chunks")
-              }))
+            toSources
           )
         )
     }
@@ -195,7 +151,7 @@ const make = Effect.gen(function* () {
 
   return RagIndex.of({
     space: <M extends Model | undefined>(namespace: string, model?: M) =>
-      Effect.map(inNamespace("space", namespace)(findKey(namespace, model)), (pk) =>
+      Effect.map(inNamespace("space", namespace)(findKey(sql, namespace, model)), (pk) =>
         // Without the parameter, `M` is `undefined`.
         spaceOf(pk, namespace, model as M)
       ),
