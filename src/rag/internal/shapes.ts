@@ -1,5 +1,7 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
+export const chromaIndexLayer = "url:s;tenant?:s;database?:s;apiKey?:~effect/Redacted~"
+
 export const embeddingCacheLayer = "model:s"
 
 export const hashingEmbeddingLayer = "dimensions?:n"
@@ -9,6 +11,8 @@ export const indexerFolder = "formats?:a;glob?:s;source?:s;code?:f;most?:n;token
 export const indexerRun = "split?:f;complete?:s;tokens?:n;overlap?:n;version?:s"
 
 export const indexerWatch = "formats?:a;glob?:s;source?:s;code?:f;most?:n;tokens?:n;overlap?:n;version?:s;every?:d"
+
+export const qdrantIndexLayer = "url:s;apiKey?:~effect/Redacted~"
 
 export const ragCitations = "required?:b;maxRevisions?:n"
 
