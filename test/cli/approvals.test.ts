@@ -254,7 +254,8 @@ describe("a question for a person alone", () => {
   it("says how far an approval for good goes", () => {
     for (const [rule, words] of [
       ["Taint", "until more text from outside comes in"],
-      ["shop", "as far as the rule that asks allows it"]
+      ["HumanInTheLoop", "the same call with the same arguments; other rules may ask again"],
+      ["shop", 'the calls that the rule "shop" covers with it']
     ] as const) {
       const dialog = Dialog.dialogOf(request("write_file", { file_path: "/a" }, { byPerson: true, rule }), permits)
       const shown = Dialog.lines(dialog, { waiting: 1, isArmed: true, now: 0 }, styleOf(false))

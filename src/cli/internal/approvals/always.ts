@@ -1,8 +1,12 @@
-/** Describes to a person how far an approval for good goes, where a rule and not the chat decides that. */
+/** Describes to a person the calls that an approval for good covers, where a rule and not the chat decides that. */
 import type * as Approval from "../../../core/Approval.ts"
 import * as Taint from "../../../middleware/Taint.ts"
+import { cleanLine } from "../../../support/text/clean.ts"
+import { isOwn } from "./own.ts"
 
-export const describeAlways = ({ rule }: Approval.Request): string =>
-  rule === Taint.name
-    ? "whatever follows, until more text from outside comes in"
-    : "as far as the rule that asks allows it"
+export const describeAlways = (request: Approval.Request): string => {
+  if (request.rule === Taint.name) return "whatever follows, until more text from outside comes in"
+  return isOwn(request)
+    ? "the same call with the same arguments; other rules may ask again"
+    : `the calls that the rule "${cleanLine(request.rule ?? "")}" covers with it`
+}

@@ -2,9 +2,9 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Approval from "../../../core/Approval.ts"
-import * as HumanInTheLoop from "../../../middleware/HumanInTheLoop.ts"
 import type { Mode } from "../chat/options.ts"
 import { commandsFor, covers, type Learned } from "./learned.ts"
+import { isOwn } from "./own.ts"
 import type { Permits } from "./permits.ts"
 import type { Preview } from "./preview.ts"
 
@@ -27,10 +27,6 @@ const planned =
 
 const isQuestion = (request: Approval.Request): boolean =>
   request.answer !== undefined && request.allow.includes("respond")
-
-/** Tells whether the program's own approvals ask, or the tool itself: a question of a hook or a guardrail stays one. */
-const isOwn = ({ rule }: Approval.Request): boolean =>
-  rule === undefined || rule === HumanInTheLoop.name || rule === "needsApproval"
 
 const rejected = (request: Approval.Request, reason: string): Approval.Decision | undefined =>
   request.allow.includes("reject") ? Approval.reject(request, reason) : undefined
