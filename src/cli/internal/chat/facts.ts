@@ -4,6 +4,8 @@
 interface Facts {
   readonly isTerminal: boolean
   readonly colours: boolean
+  /** The width of the output. */
+  readonly columns: number
   readonly isPlain: boolean
 }
 
@@ -14,6 +16,7 @@ export const facts = (): Facts => {
   const isOff = (env["NO_COLOR"] ?? "") !== "" || env["FORCE_COLOR"] === "0" || isDumb
   return {
     isTerminal,
+    columns: stdout.columns ?? 80,
     colours: stdout.isTTY === true ? !isOff : (env["FORCE_COLOR"] ?? "0") !== "0",
     isPlain: isDumb || (env["ACCESSIBLE"] ?? "") !== ""
   }

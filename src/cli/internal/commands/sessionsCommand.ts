@@ -65,7 +65,8 @@ export const list = (
 const calls = ({ toolCalls }: AiMessage): ReadonlyArray<string> =>
   toolCalls.map((call) => `→ ${call.name} ${oneLine(ToolCall.describeArguments(call.arguments)).slice(0, 200)}`)
 
-const lines = (message: Message): ReadonlyArray<string> => {
+/** A message as lines for people. */
+export const lines = (message: Message): ReadonlyArray<string> => {
   const text = visible(Messages.text(message)).trim()
   switch (message.role) {
     case "human":

@@ -2,8 +2,9 @@
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import { json, off } from "./flags.ts"
-import { looking } from "./root.ts"
+import { load, looking } from "./root.ts"
 
 export const session = Argument.String("session").pipe(
   Argument.withDescription("The id of a session, or its beginning or end (deepagents sessions)")
@@ -31,6 +32,20 @@ const show = Command.make("show", { session, json }, (options) =>
 const fork = Command.make("fork", { session }, (options) =>
   inSessions((Sessions, { places }) => Sessions.fork(places, options.session))
 ).pipe(Command.withDescription("Copies a session into a new one, and prints its id"))
+
+const diff = Command.make(
+  "diff",
+  {
+    left: session,
+    right: Argument.String("other").pipe(Argument.withDescription("The session to compare it with")),
+    json
+  },
+  ({ json: asJson, left, right }) =>
+    Effect.flatMap(
+      load(() => import("./sessionsDiff.ts")),
+      (Diff) => inSessions((_, { places }) => Diff.compare(places, left, right, asJson))
+    )
+).pipe(Command.withDescription("Shows what differs in two branches of a session, and what each took"))
 
 const archive = Command.make(
   "archive",
@@ -77,6 +92,8 @@ const reopen = Command.make(
 ).pipe(Command.withDescription("Opens a copied store for changes again. Only if nobody uses its copy"))
 
 export const sessionsCommand = listing("sessions").pipe(
-  Command.withDescription("Lists the sessions of this folder; list, show, fork, archive, export, search, copy, reopen"),
-  Command.withSubcommands([listing("list"), show, fork, archive, exported, search, copy, reopen])
+  Command.withDescription(
+    "Lists the sessions of this folder; list, show, fork, diff, archive, export, search, copy, reopen"
+  ),
+  Command.withSubcommands([listing("list"), show, fork, diff, archive, exported, search, copy, reopen])
 )
