@@ -17,7 +17,7 @@
  * ```
  *
  * From the outside in: the model's profile (`HarnessProfile`), todos, skills, large results in files, sub-agents (in
- * the background too), summarization, a grader, your own middleware, cache marks, memory, approvals, retries and time-outs. Your
+ * the background too), summarization, a grader, your own middleware, cache marks, memory, facts, approvals, retries and time-outs. Your
  * middleware with a part's name replaces the part (`parts`).
  */
 import type * as Effect from "effect/Effect"
@@ -40,7 +40,9 @@ import * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
 import * as Rubric from "../middleware/Rubric.ts"
 import * as Subagents from "../middleware/Subagents.ts"
 import type * as Summarization from "../middleware/Summarization.ts"
+import type { MemoryStore } from "../stores/MemoryStore.ts"
 import { check } from "../support/options/check.ts"
+import * as Facts from "./Facts.ts"
 import { assemble, invalid, layers, skillsOf } from "./internal/assemble.ts"
 import type { Options, SubagentOptions, SummaryOptions } from "./internal/options.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -67,6 +69,7 @@ export const parts = [
   "Rubric",
   "PromptCaching",
   "Memory",
+  "Facts",
   "HumanInTheLoop",
   "ModelRetry",
   "ModelTimeout"
@@ -113,12 +116,14 @@ type Services<O> = Shown<
       ToolContext
     >
   | (At<O, "execute"> extends false | undefined ? never : Sandbox)
+  | (At<O, "facts"> extends undefined ? never : MemoryStore)
 >
 
 /** Options with nested options, by name. */
 export interface Nested {
   readonly approvals: HumanInTheLoop.Options
   readonly execute: FileTools.ExecuteOptions
+  readonly facts: Facts.Options
   readonly generalPurpose: Options["generalPurpose"]
   readonly largeResults: Filesystem.Options
   readonly summarization: SummaryOptions
@@ -196,7 +201,15 @@ const generalOf = (options: Options): ReadonlyArray<Agent.Agent<unknown, unknown
   const isTaken = (options.subagents ?? []).some((one) => ("fork" in one ? one.fork : one).name === generalPurpose)
   if (options.generalPurpose === false || isTaken) return []
   const { description = generalDescription, prompt = generalPrompt } = options.generalPurpose ?? {}
-  const { agentId: _agentId, memory: _memory, middleware = [], output: _output, stopWhen: _stops, ...rest } = options
+  const {
+    agentId: _agentId,
+    facts: _facts,
+    memory: _memory,
+    middleware = [],
+    output: _output,
+    stopWhen: _stops,
+    ...rest
+  } = options
   const patient = middleware.filter(({ name }) => name === "ModelRetry" || name === "ModelTimeout")
   const shared: SubagentOptions = { ...rest, middleware: patient }
   return [assembleSubagent({ ...shared, name: generalPurpose, description, prompt, skills: skillsOf(options) })]
@@ -223,6 +236,7 @@ export const make = <const O extends Options>(
     options,
     stack([...first, ...subagents, ...summary, ...rubricOf(options)], options.middleware ?? [], [
       ...tail,
+      ...(options.facts === undefined ? [] : [Facts.make(options.facts)]),
       ...approvalsOf(options.approvals),
       ...last
     ])

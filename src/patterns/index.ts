@@ -1,6 +1,7 @@
 /** Agents of agents by name: each `make` returns an `Agent.Program`, which runs, streams, resumes and nests. */
 export * as Autopilot from "./Autopilot.ts"
 export * as Channel from "./Channel.ts"
+export * as Dream from "./Dream.ts"
 export * as Goal from "./Goal.ts"
 export * as MapReduce from "./MapReduce.ts"
 export * as Monitor from "./Monitor.ts"

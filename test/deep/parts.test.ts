@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { Agent, Approval, type Backend, type ChatModel, Middleware } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
-import { DeepAgent } from "effect-deepagents/deep"
+import { DeepAgent, Facts } from "effect-deepagents/deep"
 import {
   BackgroundSubagents,
   BackgroundTasks,
@@ -18,6 +18,7 @@ import {
   Summarization,
   Todos
 } from "effect-deepagents/middleware"
+import { MemoryStore, Storage } from "effect-deepagents/stores"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 
 const worker = Agent.make({ name: "worker", description: "works", prompt: "You work." })
@@ -29,6 +30,7 @@ const deep = (middleware: ReadonlyArray<Middleware.Middleware>) =>
     prompt: "Mine.",
     profiles: [{ promptSuffix: "Suffix." }],
     memory: ["/AGENTS.md"],
+    facts: { namespace: "n", extract: false },
     skills: ["/skills"],
     backgroundSubagents: [worker],
     approvals: { tools: { delete_file: true } },
@@ -38,6 +40,7 @@ const deep = (middleware: ReadonlyArray<Middleware.Middleware>) =>
 const layers = (turns: Parameters<typeof TestChatModel.script>[0]) =>
   Layer.mergeAll(
     TestChatModel.script(turns),
+    Layer.provide(MemoryStore.layer, Storage.layerMemory),
     BackgroundTasks.layer(),
     Layer.succeed(Approval.Approvals, {
       decide: (request) => Effect.succeed(Approval.approve(request))
@@ -243,6 +246,7 @@ describe("the parts of a deep agent", () => {
       Rubric.make({ threshold: 0.8 }),
       PromptCaching.make(),
       Memory.make({ sources: [] }),
+      Facts.make({ namespace: "n" }),
       HumanInTheLoop.make({ tools: {} }),
       ModelRetry.make(),
       ModelTimeout.make()

@@ -16,6 +16,7 @@ import type * as Memory from "../../middleware/Memory.ts"
 import type * as Subagents from "../../middleware/Subagents.ts"
 import type * as Summarization from "../../middleware/Summarization.ts"
 import type { HarnessProfile } from "../../profiles/HarnessProfile.ts"
+import type * as Facts from "../Facts.ts"
 
 /** Options of summaries: see `Summarization.Options`. */
 export interface SummaryOptions extends Pick<
@@ -109,6 +110,8 @@ export interface Options extends SubagentOptions {
   readonly goal?: ReadonlyArray<string> | undefined
   /** Sends answers back whose quality is below this, from 0 to 1; `true` is 0.8. Default: `false`. */
   readonly reflect?: boolean | number | undefined
+  /** Recalls facts of earlier conversations, and keeps new ones after a run, in a `MemoryStore`. Default: none. */
+  readonly facts?: Facts.Options | undefined
   /** The calls that need an approval, in sub-agents too. Default: none. */
   readonly approvals?: HumanInTheLoop.Options | undefined
 }

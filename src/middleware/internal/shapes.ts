@@ -83,3 +83,5 @@ export const toolRetryMake = "schedule?:~effect/Schedule~;tools?:<b~effect/Sched
 export const toolSelectionMake = "alwaysOffer?:[s];limit?:n;preselect?:n;native?:b"
 
 export const toolTimeoutMake = "default?:d;tools?:<d>"
+
+export const windowMake = "messages?:n;tokens?:n;counter?:o"

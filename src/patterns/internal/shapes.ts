@@ -7,6 +7,10 @@ export const channelLayer = "maxSize?:n;maxPending?:n;accepts?:f"
 
 export const channelTools = "as:s"
 
+export const dreamMake = "paths:[s];author?:~effect-deepagents/Agent~"
+
+export const dreamQuietThreads = "quiet:d;since?:n;where?:o"
+
 export const goalMake =
   "worker:~effect-deepagents/Agent~;judge?:~effect-deepagents/Agent~;evidence?:f;attempts?:n;every?:d;name?:s;description?:s"
 
