@@ -16,6 +16,7 @@
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { KeyValueStore } from "effect/persistence/KeyValueStore"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
@@ -27,9 +28,10 @@ import { requestError } from "./internal/anthropic/failure.ts"
 import { bedrockFactor, profileOf } from "./internal/anthropic/models.ts"
 import { type Encoding, makeEncoder } from "./internal/anthropic/request.ts"
 import { makeService } from "./internal/anthropic/service.ts"
-import { saidIn } from "./internal/anthropic/session.ts"
+import { saidIn, type Send } from "./internal/anthropic/session.ts"
 import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/anthropic/transport.ts"
+import type { Batching } from "./internal/batch/batches.ts"
 import type { Catalogue } from "./internal/facts/catalogue.ts"
 import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
@@ -71,29 +73,42 @@ const encodingOf = (options: Options, catalogue: Catalogue): Encoding => ({
 })
 const refuse = makeEffectCheck("anthropic", shapes.anthropicChatModelLayer)
 
-const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
-  const refused = refuse(options)
-  if (refused !== undefined) return yield* refused
+/** Makes the sender of requests in batches. */
+type MakeBatched<R> = (client: transport.Transport, origin: Origin) => Effect.Effect<Send, never, R>
+
+const make = Effect.fnUntraced(function* <R = never>(
+  options: Options,
+  makeBatched?: MakeBatched<R>
+): Effect.fn.Return<Service, ModelError, R> {
   const provider = providerOf(options)
   const secrets = secretsOf(options, [options.apiKey])
-  const { send } = yield* transport.make(options, { provider, model: options.model, secrets })
+  const origin = { provider, model: options.model, secrets }
+  const client = yield* transport.make(options, origin)
   return makeService({
     provider,
     encoding: encodingOf(options, yield* ModelCatalogue),
     overrides: options,
-    send,
+    send: makeBatched === undefined ? client.send : yield* makeBatched(client, origin),
     secrets,
-    idle: timeoutOf(options.timeout),
+    // The joiner of a batch has its own patience.
+    idle: makeBatched === undefined ? timeoutOf(options.timeout) : Infinity,
     priceFactor: vertexFactor(options),
-    accessToken: options.vertex?.accessToken
+    accessToken: options.vertex?.accessToken,
+    tier: makeBatched === undefined ? undefined : "batch"
   })
 })
 
+const makeChecked = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
+  const refused = refuse(options)
+  return refused === undefined ? yield* make(options) : yield* refused
+})
+
 /**
- * A model with these options. Building it fails with a `ModelError`: `Unsupported` where the SDK is not installed. What
+ * A model with these options. Building it fails with a `ModelError`: `Unsupported` without the SDK. What
  * goes wrong with a request (no credentials too) fails its turn.
  */
-export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
+export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> =>
+  Layer.effect(ChatModel, makeChecked(options))
 
 /**
  * As {@link layer}, with options of which any may be a `Config`. The key is read from `ANTHROPIC_API_KEY` by default.
@@ -103,11 +118,43 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
     ChatModel,
     Effect.gen(function* () {
       const own = yield* fromConfigured<Options>(options)
-      const refused = refuse(own)
-      if (refused !== undefined) return yield* refused
-      if (own.vertex !== undefined) return yield* make(own)
+      if (own.vertex !== undefined) return yield* makeChecked(own)
       const origin = { provider: providerOf(own), model: own.model }
-      return yield* make({ ...own, apiKey: own.apiKey ?? (yield* keyFrom(variable, origin)) })
+      return yield* makeChecked({ ...own, apiKey: own.apiKey ?? (yield* keyFrom(variable, origin)) })
+    })
+  )
+
+/** Options of {@link layerBatch}. */
+export interface BatchOptions extends Omit<Options, "vertex" | "serviceTier">, Batching {}
+
+const refuseBatch = makeEffectCheck("anthropic", shapes.anthropicChatModelLayerBatch)
+
+/**
+ * As {@link layer}, by Anthropic's Message Batches API: half the price, and an answer within a day. For many runs at the
+ * same time, such as the agents of a workflow: requests of the same moments share a batch.
+ *
+ * ```ts
+ * import { Layer } from "effect"
+ * import { KeyValueStore } from "effect/persistence"
+ * import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
+ *
+ * export const cheap = AnthropicChatModel.layerBatch({ model: "claude-opus-5-5" }).pipe(
+ *   Layer.provide(KeyValueStore.layerMemory)
+ * )
+ * ```
+ *
+ * The store keeps the batch of each request. After a crash, the same request goes on with its batch. A store on disk
+ * survives a crash; a process needs a store of its own.
+ */
+export const layerBatch = (options: BatchOptions): Layer.Layer<ChatModel, ModelError, KeyValueStore> =>
+  Layer.effect(
+    ChatModel,
+    Effect.gen(function* () {
+      const refused = refuseBatch(options)
+      if (refused !== undefined) return yield* refused
+      const { makeBatched } = yield* Effect.promise(() => import("./internal/anthropic/batch.ts"))
+      const { interval, limit, window, ...own } = options
+      return yield* make(own, makeBatched({ interval, limit, window }))
     })
   )
 

@@ -19,6 +19,7 @@
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { KeyValueStore } from "effect/persistence/KeyValueStore"
 import * as Schema from "effect/Schema"
 import type { ResponseCreateParamsStreaming } from "openai/resources/responses/responses"
 import { ChatModel } from "../core/ChatModel.ts"
@@ -26,10 +27,19 @@ import { type Configured, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import { ModelError } from "../core/ModelError.ts"
 import * as Tool from "../core/Tool.ts"
-import { pricingOf } from "./internal/facts/facts.ts"
+import { valueAt } from "../support/json/valueAt.ts"
+import type { Batching } from "./internal/batch/batches.ts"
+import { atTier, type ModelFacts, pricingOf } from "./internal/facts/facts.ts"
 import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { backgroundEvents } from "./internal/openai/background.ts"
-import { type Connection, makeClient, type Sending, targetOf } from "./internal/openai/client.ts"
+import {
+  type Client,
+  type Connection,
+  makeClient,
+  type SendBatched,
+  type Sending,
+  targetOf
+} from "./internal/openai/client.ts"
 import { abilitiesOf, findModel, isReasoning } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
 import { sendNew } from "./internal/openai/previousResponse.ts"
@@ -105,9 +115,16 @@ const featuresOf = ({ abilities, background = false, previousResponse = false, s
   abilities: abilities ?? (targetOf(options) === "other" ? [] : abilitiesOf(options.model))
 })
 
-const make = Effect.fnUntraced(function* (options: Options) {
-  const refused = refuse(options)
-  if (refused !== undefined) return yield* refused
+/** The prices of a model, and their use, for requests of a tier. */
+const pricesOf = (own: Options["prices"], known: ModelFacts | undefined, tier: "batch" | undefined) => ({
+  prices: own ?? valueAt(known?.tiers ?? {}, tier) ?? known?.prices,
+  price: atTier(pricingOf(known, own), tier)
+})
+
+const make = Effect.fnUntraced(function* <R = never>(
+  options: Options,
+  makeBatched?: (client: Client) => Effect.Effect<SendBatched, ModelError, R>
+) {
   const { model, parameters = {}, reasoning } = options
   const { abilities, background, isStored, previousResponse, store } = featuresOf(options)
   const unstored = refuseUnstored(options)
@@ -116,6 +133,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const catalogue = yield* ModelCatalogue
   const known = findModel(model, catalogue)
   const client = yield* makeClient(options, "responses", provider, model)
+  const sendBatched = makeBatched === undefined ? undefined : yield* makeBatched(client)
+  const { price, prices } = pricesOf(options.prices, known, sendBatched && "batch")
   const efforts = makeEfforts(known?.efforts)
   const settings = {
     provider,
@@ -144,7 +163,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     supportsVision: options.supportsVision ?? known?.vision ?? true,
     contextWindowTokens: options.contextWindowTokens ?? known?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? "native",
-    prices: options.prices ?? known?.prices,
+    prices,
     abilities,
     makeSession: makeApiSessions(client, {
       provider,
@@ -154,7 +173,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
       efforts,
       isBackground: background,
       send: isStored ? sendBy : undefined,
-      price: pricingOf(known, options.prices),
+      sendBatched,
+      price,
       makeDecoder: makeResponsesDecoder
     })
   })
@@ -173,12 +193,52 @@ export const mcpApproval = Tool.make("mcp_approval", {
   execute: () => Effect.succeed("approved")
 })
 
+const makeChecked = Effect.fnUntraced(function* (options: Options) {
+  const refused = refuse(options)
+  return refused === undefined ? yield* make(options) : yield* refused
+})
+
 /**
  * Makes the layer of a model. Building it fails with a `ModelError`: `Authentication` without a key, `Unsupported`
  * without the package `openai`.
  */
-export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
+export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> =>
+  Layer.effect(ChatModel, makeChecked(options))
 
 /** As {@link layer}, with options of which any may be a `Config`. The key is read from `OPENAI_API_KEY` by default. */
 export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
-  Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))
+  Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), makeChecked))
+
+/** Options of {@link layerBatch}. */
+export interface BatchOptions extends Omit<Options, "background" | "previousResponse" | "serviceTier">, Batching {}
+
+const refuseBatch = makeEffectCheck("openai", shapes.openAiChatModelLayerBatch)
+
+/**
+ * As {@link layer}, by OpenAI's Batch API: half the price, and an answer within a day. For many runs at the same time,
+ * such as the agents of a workflow: requests of the same moments share a batch.
+ *
+ * ```ts
+ * import { Layer } from "effect"
+ * import { KeyValueStore } from "effect/persistence"
+ * import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+ *
+ * export const cheap = OpenAiChatModel.layerBatch({ model: "gpt-6.1-sol" }).pipe(
+ *   Layer.provide(KeyValueStore.layerMemory)
+ * )
+ * ```
+ *
+ * The store keeps the batch of each request. After a crash, the same request goes on with its batch. A store on disk
+ * survives a crash; a process needs a store of its own.
+ */
+export const layerBatch = (options: BatchOptions): Layer.Layer<ChatModel, ModelError, KeyValueStore> =>
+  Layer.effect(
+    ChatModel,
+    Effect.gen(function* () {
+      const refused = refuseBatch(options)
+      if (refused !== undefined) return yield* refused
+      const { makeBatched } = yield* Effect.promise(() => import("./internal/openai/batch.ts"))
+      const { interval, limit, window, ...own } = options
+      return yield* make(own, makeBatched({ interval, limit, window }))
+    })
+  )

@@ -1,5 +1,7 @@
 /** A Claude model as the service that the library knows, wherever it is served. */
 import type { Service } from "../../../core/ChatModel.ts"
+import { valueAt } from "../../../support/json/valueAt.ts"
+import { atTier } from "../facts/facts.ts"
 import type { Overrides } from "../wire/overrides.ts"
 import { abilitiesOf, pricing } from "./models.ts"
 import type { Encoding } from "./request.ts"
@@ -19,6 +21,8 @@ export interface Platform {
   readonly idle: number
   readonly priceFactor: number
   readonly accessToken?: Setup["accessToken"]
+  /** The tier that all requests are served in. Default: the one that an answer names. */
+  readonly tier?: string | undefined
 }
 
 /** Makes the service. */
@@ -30,18 +34,19 @@ export const makeService = ({
   priceFactor,
   provider,
   secrets,
-  send
+  send,
+  tier
 }: Platform): Service => {
   const { model, profile, settings } = encoding
   const own = overrides.prices === undefined ? pricing(profile, cacheTtl(settings) ?? "5m", priceFactor) : undefined
-  const priced = own?.cost ?? ((usage) => usage)
+  const priced = atTier(own?.cost ?? ((usage) => usage), tier)
   return {
     modelId: model,
     provider,
     supportsVision: overrides.supportsVision ?? profile.supportsVision,
     contextWindowTokens: overrides.contextWindowTokens ?? profile.contextWindowTokens,
     structuredOutput: overrides.structuredOutput ?? profile.structuredOutput,
-    prices: overrides.prices ?? own?.prices,
+    prices: overrides.prices ?? valueAt(profile.facts?.tiers ?? {}, tier) ?? own?.prices,
     abilities: overrides.abilities ?? (encoding.remote ? abilitiesOf(model) : []),
     makeSession: makeClaudeSessions({ provider, encoding, send, secrets, idle, priced, accessToken })
   }

@@ -1,19 +1,24 @@
-/** The official SDK, as the two requests that a model makes with it. */
+/** The official SDK, as the requests that a model makes with it. */
+import type { Anthropic as AnthropicSdk } from "@anthropic-ai/sdk"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { ModelError } from "../../../core/ModelError.ts"
+import { isModelError, type ModelError } from "../../../core/ModelError.ts"
 import { type Origin, refuseAddress } from "../wire/errors.ts"
 import { loadPeer } from "../wire/peer.ts"
 import { readServerEvents } from "../wire/serverEvents.ts"
 import type { Vertex } from "../wire/vertex.ts"
 import { betaHeader, clientOptions, type Connection } from "./connection.ts"
 import { requestError } from "./failure.ts"
-import { isLast, type Send } from "./session.ts"
+import { isLast, type Outgoing, type Send } from "./session.ts"
 import { eventsOf } from "./wholeAnswer.ts"
 import type { Prompt } from "./wire.ts"
 
 export interface Transport {
   readonly send: Send
+  /** The headers of a request by itself: its version of the API, and its beta features. */
+  readonly headersOf: (request: Pick<Outgoing, "betas" | "body">) => Record<string, string>
+  /** Calls the SDK once. */
+  readonly call: <A>(use: (client: AnthropicSdk, signal: AbortSignal) => Promise<A>) => Effect.Effect<A, ModelError>
   readonly countTokens: (
     prompt: Prompt,
     betas: ReadonlyArray<string>,
@@ -73,6 +78,17 @@ export const make = Effect.fnUntraced(function* (
       }),
     catch: (cause) => requestError(origin, cause)
   })
+  const plain = {
+    headersOf: ({ betas, body }: Pick<Outgoing, "betas" | "body">) => ({
+      ...versionHeader(body),
+      ...betaHeader(connection, betas)
+    }),
+    call: <A>(use: (sdk: AnthropicSdk, signal: AbortSignal) => Promise<A>) =>
+      Effect.tryPromise({
+        try: (signal) => use(client, signal),
+        catch: (cause) => (isModelError(cause) ? cause : requestError(origin, cause))
+      })
+  }
   if (vertex !== undefined) {
     const at = (model: string) =>
       `/projects/${encodeURIComponent(vertex.project)}/locations/${locationOf(vertex)}/publishers/anthropic/models/${encodeURIComponent(model)}`
@@ -81,6 +97,7 @@ export const make = Effect.fnUntraced(function* (
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` })
     })
     return {
+      ...plain,
       send: async ({ betas, body: { model, ...body }, origin: own, signal, token }) => {
         const response = await client
           .post(`${at(model)}:streamRawPredict`, {
@@ -101,9 +118,10 @@ export const make = Effect.fnUntraced(function* (
     }
   }
   return {
+    ...plain,
     // `messages.create` warns on the console about models and thinking, and knows no sampling parameters any more.
     send: async ({ betas, body, origin: own, signal, text }) => {
-      const headers = { ...json, ...versionHeader(body), ...betaHeader(connection, betas) }
+      const headers = { ...json, ...plain.headersOf({ betas, body }) }
       const response = await client.post("/v1/messages", { body: text, signal, stream: true, headers }).asResponse()
       return eventsIn(response, own)
     },

@@ -112,3 +112,7 @@ export const pricingOf = (
     return { ...counts, cost: cost + searches * searchPrice }
   }
 }
+
+/** Prices all usage by one tier, such as `batch`. Without a tier, by the one that an answer names. */
+export const atTier = (price: Pricing, tier: string | undefined): Pricing =>
+  tier === undefined ? price : (usage, served) => price(usage, { ...served, tier })

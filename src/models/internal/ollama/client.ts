@@ -9,6 +9,7 @@ import { isModelError, ModelError } from "../../../core/ModelError.ts"
 import { bearer, revealed, secretsIn } from "../../../support/store/redacted.ts"
 import { connectionError, type Origin, providerError } from "../wire/errors.ts"
 import { guardedFetch, timeoutOf } from "../wire/guardedFetch.ts"
+import { linesOf } from "../wire/lines.ts"
 import { patiently } from "../wire/patience.ts"
 import { countOf, listOf, objectOf, parse, stringOf } from "../wire/read.ts"
 import { textsOf } from "../wire/secrets.ts"
@@ -53,24 +54,6 @@ export const addressOf = (baseURL: string = home): string | undefined => {
 export const secondsOf = (keepAlive: Duration.Input): number => {
   const seconds = Duration.toSeconds(keepAlive)
   return Number.isFinite(seconds) ? Math.round(seconds) : -1
-}
-
-/** Splits a body into lines. It searches only new bytes, so long lines stay cheap. */
-async function* linesOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string> {
-  const decoder = new TextDecoder()
-  let begun = ""
-  for await (const chunk of body ?? []) {
-    const lines = decoder.decode(chunk, { stream: true }).split("\n")
-    const last = lines.pop() ?? ""
-    for (const line of lines) {
-      const whole = begun + line
-      begun = ""
-      if (whole.trim() !== "") yield whole
-    }
-    begun += last
-  }
-  begun += decoder.decode()
-  if (begun.trim() !== "") yield begun
 }
 
 const shownOf = (text: string): Shown => {
@@ -127,7 +110,7 @@ export const makeClient = Effect.fnUntraced(function* (
       const message = messageOf(await response.text())
       await Promise.reject(providerError(own, { status: response.status, message, headers: response.headers }))
     }
-    yield* linesOf(response.body)
+    yield* linesOf(response.body, own)
   }
 
   return {

@@ -156,6 +156,12 @@ export const eventsOf = (answer: unknown): ReadonlyArray<unknown> | undefined =>
 /** Sends a request by the SDK. */
 export type Sending = (client: OpenAiSdk.OpenAI, signal: AbortSignal) => AsyncIterable<unknown>
 
+/** Sends a request in a batch, and streams the events of its answer. */
+export type SendBatched = (
+  origin: Origin,
+  body: { readonly stream?: unknown; readonly stream_options?: unknown }
+) => Stream.Stream<unknown, ModelError>
+
 /** Each event as a list of one. */
 async function* inLists(events: AsyncIterable<unknown>): AsyncGenerator<ReadonlyArray<unknown>> {
   for await (const event of events) yield [event]
@@ -170,6 +176,11 @@ export interface Client {
   readonly stream: (path: Path, origin: Origin, text: string) => Stream.Stream<unknown, ModelError>
   /** Sends by the SDK, and streams the events. Leaving the stream ends the request. */
   readonly streamBy: (origin: Origin, send: Sending) => Stream.Stream<unknown, ModelError>
+  /** Calls the SDK once. */
+  readonly call: <A>(
+    origin: Origin,
+    use: (client: OpenAiSdk.OpenAI, signal: AbortSignal) => Promise<A>
+  ) => Effect.Effect<A, ModelError>
   /** Makes the origin of a request. Errors must not reveal its content. */
   readonly originOf: (body: unknown) => Origin
 }
@@ -236,6 +247,16 @@ export const makeClient = Effect.fnUntraced(function* (
     answered: {},
     said: () => textsOf(body, "request")
   })
+  /** The client for a request, with a token of its own where each request has one. */
+  const asking: Effect.Effect<OpenAiSdk.OpenAI, ModelError> =
+    azure?.accessToken === undefined
+      ? Effect.succeed(client)
+      : Effect.map(azure.accessToken, (given) => {
+          const token = Redacted.value(given)
+          // Tokens live for an hour: the last one is kept out of errors.
+          secrets[secretsOfLayer] = token
+          return client.withOptions({ defaultHeaders: { ...headers, Authorization: `Bearer ${token}` } })
+        })
   const streamOf = (
     own: Origin,
     open: (asked: OpenAiSdk.OpenAI, left: AbortSignal) => AsyncIterable<ReadonlyArray<unknown>>
@@ -245,18 +266,14 @@ export const makeClient = Effect.fnUntraced(function* (
         patiently((left) => open(asked, left), own, timeoutOf(timeout)),
         (cause) => toModelError(sdk, own)(cause)
       )
-    if (azure?.accessToken === undefined) return ask(client)
-    return Stream.unwrap(
-      Effect.map(azure.accessToken, (given) => {
-        const token = Redacted.value(given)
-        // Tokens live for an hour: the last one is kept out of errors.
-        secrets[secretsOfLayer] = token
-        return ask(client.withOptions({ defaultHeaders: { ...headers, Authorization: `Bearer ${token}` } }))
-      })
-    )
+    return azure?.accessToken === undefined ? ask(client) : Stream.unwrap(Effect.map(asking, ask))
   }
   const made: Client = {
     originOf,
+    call: (own, use) =>
+      Effect.flatMap(asking, (asked) =>
+        Effect.tryPromise({ try: (signal) => use(asked, signal), catch: (cause) => toModelError(sdk, own)(cause) })
+      ),
     streamBy: (own, send) => streamOf(own, (asked, left) => inLists(send(asked, left))),
     stream: (path, own, text) =>
       streamOf(own, (asked, left) =>

@@ -8,7 +8,7 @@ import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { makeSessions } from "../turn/session.ts"
 import type { Efforts } from "../turn/thinking.ts"
 import { makeJsonWriter } from "../wire/jsonText.ts"
-import type { Client, Path, Sending } from "./client.ts"
+import type { Client, Path, SendBatched, Sending } from "./client.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 import type { Written } from "./schemas.ts"
 
@@ -27,6 +27,8 @@ export interface Api<Body> {
   readonly path: Path
   /** Sends by the SDK, for requests that may be sent more than once. Default: the JSON of the body. */
   readonly send?: ((body: Body, more: More<Body>) => Sending) | undefined
+  /** Sends in batches, instead of by requests of their own. */
+  readonly sendBatched?: SendBatched | undefined
   /** True if answers tell under which id they can be resumed. */
   readonly isBackground?: boolean | undefined
   readonly price: Pricing
@@ -59,9 +61,11 @@ export const makeApiSessions = <Body extends object>(client: Client, api: Api<Bo
             return {
               ...written,
               events:
-                api.send === undefined
-                  ? client.stream(api.path, origin, writeJson(body))
-                  : client.streamBy(origin, api.send(body, { whole, resume: request.resume })),
+                api.sendBatched !== undefined
+                  ? api.sendBatched(origin, body)
+                  : api.send === undefined
+                    ? client.stream(api.path, origin, writeJson(body))
+                    : client.streamBy(origin, api.send(body, { whole, resume: request.resume })),
               makeDecoder: (sink) => api.makeDecoder(context, sink)
             }
           }

@@ -1,0 +1,129 @@
+/** Anthropic's Message Batches: a list of requests, which are answered within a day. */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { JsonObject } from "../../../core/Json.ts"
+import { ModelError } from "../../../core/ModelError.ts"
+import { observed } from "../../../support/effect/observed.ts"
+import { type BatchApi, type BatchEnd, type Batching, makeBatches } from "../batch/batches.ts"
+import { badResponse, type Origin } from "../wire/errors.ts"
+import { linesOf } from "../wire/lines.ts"
+import { objectOf, parse, stringOf } from "../wire/read.ts"
+import { faultError } from "./failure.ts"
+import type { Send } from "./session.ts"
+import type { Transport } from "./transport.ts"
+import { eventsOf } from "./wholeAnswer.ts"
+
+const root = "/v1/messages/batches"
+
+/** Ids are parts of addresses. */
+const isId = (id: string | undefined): id is string => id !== undefined && /^\w[\w-]{0,200}$/.test(id)
+
+const jsonHeader = { "content-type": "application/json" }
+
+/** The requests of Anthropic's API for batches. A group is the headers of its requests, as JSON. */
+const makeApi = ({ call }: Transport, origin: Origin): BatchApi => {
+  const { model, provider } = origin
+  const strange = badResponse(origin, "the batch has no id")
+  // The server's own address of the results is not used: it would get the key.
+  const end = (id: string): BatchEnd => ({
+    read: (take) =>
+      call(async (client, signal) => {
+        const response = await client.get(`${root}/${id}/results`, { signal }).asResponse()
+        for await (const line of linesOf(response.body, origin)) {
+          const result = objectOf(Result.getOrUndefined(parse(line)))
+          if (result !== undefined) take(result)
+        }
+      }),
+    missing: badResponse(origin, "the batch is over, and has no result for this request")
+  })
+  return {
+    provider,
+    model,
+    begin: (group, requests) => {
+      const headers = objectOf(Result.getOrUndefined(parse(group))) ?? {}
+      const lines = requests.map(({ id, text }) => `{"custom_id":${JSON.stringify(id)},"params":${text}}`)
+      const create = call(async (client, signal) =>
+        objectOf(
+          await client.post<unknown>(root, {
+            body: `{"requests":[${lines.join(",")}]}`,
+            headers: { ...jsonHeader, ...headersIn(headers) },
+            signal
+          })
+        )
+      )
+      return Effect.succeed(
+        Effect.flatMap(create, (batch) => {
+          const id = stringOf(batch?.["id"])
+          return isId(id) ? Effect.succeed(id) : Effect.fail(strange)
+        })
+      )
+    },
+    look: (id) =>
+      isId(id)
+        ? Effect.map(
+            call((client, signal) => client.get<unknown>(`${root}/${id}`, { signal })),
+            (batch) => (objectOf(batch)?.["processing_status"] === "ended" ? end(id) : undefined)
+          )
+        : Effect.fail(strange)
+  }
+}
+
+const headersIn = (headers: JsonObject): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => (typeof value === "string" ? [[name, value] as const] : []))
+  )
+
+/** Reads the result of one request as the events of its answer. */
+const eventsIn = (origin: Origin, line: JsonObject): Effect.Effect<ReadonlyArray<unknown>, ModelError> => {
+  const { model, provider } = origin
+  const result = objectOf(line["result"])
+  const type = stringOf(result?.["type"])
+  if (type === "succeeded") {
+    const events = eventsOf(result?.["message"])
+    return events === undefined
+      ? Effect.fail(badResponse(origin, "a result of the batch is no message"))
+      : Effect.succeed(events)
+  }
+  if (type === "errored") {
+    const failure = objectOf(result?.["error"])
+    const error = objectOf(failure?.["error"]) ?? failure
+    const [kind = "", message = ""] = [stringOf(error?.["type"]), stringOf(error?.["message"])]
+    return Effect.fail(faultError(origin, { _tag: "Provider", type: kind, message }))
+  }
+  const isExpired = type === "expired"
+  return Effect.fail(
+    new ModelError({
+      provider,
+      model,
+      reason: { _tag: isExpired ? "Timeout" : "Unknown" },
+      detail: isExpired
+        ? "the day of the batch was over before this request was answered"
+        : "somebody cancelled the batch before this request was answered"
+    })
+  )
+}
+
+/** Makes the sender of requests in batches. */
+export const makeBatched = (options: Batching) =>
+  Effect.fnUntraced(function* (client: Transport, origin: Origin) {
+    const ask = yield* makeBatches(makeApi(client, origin), options)
+    const send: Send = ({ betas, body, origin: own, signal }) => {
+      const { stream: _, ...params } = body
+      const group = JSON.stringify(client.headersOf({ betas, body }))
+      const answer = ask({ group, text: JSON.stringify(params) })
+      return observed(
+        Effect.runPromise(
+          Effect.map(
+            Effect.flatMap(answer, (line) => eventsIn(own, line)),
+            (events) => inOnePiece(events)
+          ),
+          { signal }
+        )
+      )
+    }
+    return send
+  })
+
+async function* inOnePiece(events: ReadonlyArray<unknown>): AsyncGenerator<ReadonlyArray<unknown>> {
+  yield events
+}
