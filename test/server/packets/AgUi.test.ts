@@ -223,6 +223,34 @@ describe("AG-UI", () => {
     }).pipe(Effect.provide(Layer.fresh(services)))
   )
 
+  it.live("answers a client whose last message steered the run with the same response, and runs nothing", () =>
+    Effect.gen(function* () {
+      const wait = Tool.make("wait", {
+        description: "Waits",
+        parameters: {},
+        execute: () => Effect.sleep("200 millis")
+      })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [wait] })
+      const model = TestChatModel.script([TestChatModel.calls([{ name: "wait", arguments: {} }]), "All is done."])
+      const url = yield* serve(Server.layer({ agent }).pipe(Layer.provide(model)), { protocols: ["agUi"] })
+      yield* ask(`${url}/threads/t/runs`, { body: { agent: "agent", input: "go", id: "u1" } })
+      const steer = Effect.map(ask(`${url}/threads/t/steer`, { body: { input: "left" } }), ({ status }) => status)
+      while ((yield* steer) !== 204) yield* Effect.sleep("5 millis")
+      yield* ask(`${url}/threads/t/events`)
+      const before = yield* ask(`${url}/threads/t/history`)
+      const [, id] = /"id":"([^"]+)","content":[^[]*\[[^\]]*"left"/u.exec(before.text) ?? []
+      assert.isString(id)
+      const messages = [
+        { id: "u1", role: "user", content: "go" },
+        { id, role: "user", content: "left" }
+      ]
+      const again = yield* ask(`${url}/ag-ui`, { body: { threadId: "t", runId: "r2", messages } })
+      assert.include(again.text, '"type":"RUN_FINISHED"')
+      const { text } = yield* ask(`${url}/threads/t/history`)
+      assert.strictEqual(text, before.text)
+    }).pipe(Effect.provide(Layer.fresh(services)))
+  )
+
   it.live("asks again when the answer to an interrupt comes too late", () =>
     Effect.gen(function* () {
       let paid = 0

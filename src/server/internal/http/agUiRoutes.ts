@@ -6,15 +6,34 @@ import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { type HumanMessage, type Message, text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
 import { decode, encode } from "../../AgUi.ts"
-import { observeDecision, observeInput } from "../packets/response.ts"
+import { findPlace, observeDecision, observeInput } from "../packets/response.ts"
 import type { Position } from "../position.ts"
 import { nameThread } from "../posting.ts"
+import type { ThreadRef } from "../tenant.ts"
 import { chooseAgent } from "./agents.ts"
 import { decideOn, findDecided } from "./deciding.ts"
-import { readBefore } from "./messages.ts"
+import { readBefore, readTranscript } from "./messages.ts"
 import type { Failure } from "./problem.ts"
-import { type Route, route } from "./route.ts"
+import { type Route, route, type TenantCall } from "./route.ts"
 import { encodePackets, respondEvents } from "./sse.ts"
+
+/**
+ * Finds the input of a run that this message steered: a client that comes again has the messages of the snapshot, and so the
+ * last one of its user may be a steering message.
+ */
+const findSteered = Effect.fnUntraced(function* (
+  call: TenantCall,
+  thread: ThreadRef,
+  message: HumanMessage,
+  id: string
+): Effect.fn.Return<{ readonly id: string; readonly position: Position } | undefined, Failure> {
+  const messages = yield* readTranscript(call.tenant.store, thread.id)
+  const at = messages.findLastIndex((one) => one.id === id && one.role === "human" && text(one) === text(message))
+  const input = messages.slice(0, Math.max(0, at)).findLast((one) => one.id.startsWith("input:"))
+  const inputId = input?.id.slice("input:".length) ?? ""
+  const position = input === undefined ? undefined : yield* findPlace(thread, inputId)
+  return position === undefined ? undefined : { id: inputId, position }
+})
 
 const run = route({
   method: "POST",
@@ -45,6 +64,8 @@ const run = route({
     }
     const agent = yield* chooseAgent(call)
     const { id, message } = asked
+    const steered = yield* findSteered(call, thread, message, id)
+    if (steered !== undefined) return yield* respondAgain(steered.id, steered.position)
     yield* nameThread(call, threadId, cut(joinLines(text(message)), 60))
     const { isNew, position } = yield* runs.start(thread, { agent, input: message, id, busy: "refuse" })
     return isNew ? respond(observeInput(runs, thread, id, position)) : yield* respondAgain(id, position, message)

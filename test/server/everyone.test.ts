@@ -1,0 +1,139 @@
+/** One run, watched and steered by the clients of all protocols at once, on a server that is killed three times. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { isFull } from "../scale.ts"
+import { bundle } from "./bundle.ts"
+import { clients, persist, type Scene, shownOf } from "./clients.ts"
+import { readFrames } from "./door.ts"
+import { read } from "./reader.ts"
+
+/** Starts the server, and waits until it listens. */
+const boot = (file: string, folder: string, port: string, children: Set<ChildProcess>) =>
+  new Promise<{ readonly child: ChildProcess; readonly url: string }>((resolve) => {
+    const child = spawn(process.execPath, [file, folder, port], { stdio: ["ignore", "pipe", "ignore"] })
+    children.add(child)
+    let text = ""
+    child.stdout.on("data", (chunk) => {
+      text += String(chunk)
+      const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(text) ?? []
+      if (url !== undefined) resolve({ child, url })
+    })
+  })
+
+const kill = (child: ChildProcess) =>
+  new Promise<void>((resolve) => {
+    child.on("close", () => resolve())
+    child.kill("SIGKILL")
+  })
+
+/** Random numbers of a seed, below `most`. */
+const randomOf = (seed: number) => {
+  let state = seed
+  return (most: number): number => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % most
+  }
+}
+
+const play = async (file: string, seed: number, children: Set<ChildProcess>) => {
+  const folder = mkdtempSync(join(tmpdir(), "everyone-"))
+  const random = randomOf(seed)
+  const first = await boot(file, folder, "0", children)
+  const { url } = first
+  let { child } = first
+  const { port } = new URL(url)
+  let kills = 0
+  let events = 0
+  const ended = new AbortController()
+  let killing: Promise<void> | undefined
+  let next = 80 + random(120)
+  const killAgain = async () => {
+    await kill(child)
+    ;({ child } = await boot(file, folder, port, children))
+    killing = undefined
+  }
+  const go = join(folder, "go")
+  const paid = join(folder, "paid")
+  const scene = (own: (most: number) => number): Scene => ({
+    url,
+    token: "token",
+    thread: "shared",
+    run: "0123456789abcdef0123456789abcdef",
+    input: "Note and pay",
+    patience: () => 5 + own(120),
+    approves: () => own(2) === 0,
+    steered: () => writeFileSync(go, ""),
+    note: () => {
+      if (++events < next || kills === 3 || killing !== undefined) return
+      next = events + 100 + random(160)
+      kills++
+      killing = killAgain()
+    }
+  })
+  const all = Object.entries(clients).map(async ([name, make], index) => {
+    const shown = await persist(url, make(scene(randomOf(seed * 100 + index))), ended.signal)
+    return [name, shown] as const
+  })
+  const limit = setTimeout(() => ended.abort(), 40_000)
+  const shown = await Promise.all(all)
+  clearTimeout(limit)
+  await killing
+  await kill(child)
+  ;({ child } = await boot(file, folder, port, children))
+  const { frames } = await Effect.runPromise(readFrames(`${url}/threads/shared/events`, { token: "token" }))
+  await kill(child)
+  const notes = existsSync(paid) ? readFileSync(paid, "utf8").split("\n").filter(Boolean) : []
+  return { kills, shown, frames, paid: notes }
+}
+
+const seeds = isFull ? [1, 2, 3, 4] : [1]
+
+describe("one thread, every client", () => {
+  for (const seed of seeds) {
+    it.live(
+      `has the same transcript in all clients, cut at random, over three kills of the server (${seed})`,
+      () =>
+        Effect.gen(function* () {
+          const file = yield* bundle(new URL("children/sharedServer.ts", import.meta.url))
+          const children = new Set<ChildProcess>()
+          yield* Effect.addFinalizer(() =>
+            Effect.sync(() => {
+              for (const child of children) child.kill("SIGKILL")
+            })
+          )
+          const { frames, kills, paid, shown } = yield* Effect.promise(() => play(file, seed, children))
+          assert.strictEqual(kills, 3)
+          const state = read(frames)
+          const stored = shownOf(state)
+          assert.strictEqual(stored.end, "RunCompleted completed")
+          // The run is steered before its end, or at its end: then it goes on for one more turn.
+          assert.oneOf(stored.texts.length, [5, 6])
+          assert.deepStrictEqual(Object.keys(stored.calls ?? {}).length, 6)
+          for (const [name, one] of shown) {
+            assert.deepStrictEqual(
+              one,
+              one?.calls === undefined ? { texts: stored.texts, end: stored.end } : stored,
+              name
+            )
+          }
+          const humans = [...state.now.messages.values()].filter(({ role }) => role === "human")
+          assert.lengthOf(humans, 2)
+          // Each request has one decision, and only approved payments were made, once.
+          const decisions = frames.flatMap((frame) =>
+            frame._tag === "Event" && frame.event._tag === "ApprovalResolved" ? [frame.event.id] : []
+          )
+          assert.lengthOf(decisions, 2)
+          assert.deepStrictEqual(new Set(decisions), new Set(state.now.requests.keys()))
+          const results = Object.values(stored.calls ?? {}).filter((text) => text.startsWith("paid "))
+          assert.deepStrictEqual(paid.map((n) => `paid ${n}`).toSorted(), results.toSorted())
+        }).pipe(Effect.scoped),
+      90_000
+    )
+  }
+})
