@@ -36,7 +36,7 @@ import * as Layer from "effect/Layer"
 import type { Scope } from "effect/Scope"
 import type { Stdio } from "effect/Stdio"
 import type * as HostShell from "../backends/HostShell.ts"
-import * as Agent from "../core/Agent.ts"
+import type * as Agent from "../core/Agent.ts"
 import type { Approvals } from "../core/Approval.ts"
 import type { Backend } from "../core/Backend.ts"
 import { IdGenerator } from "../core/IdGenerator.ts"
@@ -46,7 +46,6 @@ import { SessionStore } from "../core/SessionStore.ts"
 import { quietConsole } from "../support/effect/quiet.ts"
 import { makeEffectCheck, makeLayerCheck } from "../support/options/check.ts"
 import { AcpError } from "./AcpError.ts"
-import { makeGate } from "./internal/gate.ts"
 import type { Opening, Session } from "./internal/model.ts"
 import { loadSdk } from "./internal/sdk.ts"
 import { connect } from "./internal/serve.ts"
@@ -161,21 +160,24 @@ export const layer = <const Agents extends { readonly [name: string]: AnyAgent }
 const launch = Effect.fnUntraced(function* ({ agents, machine, mode = "ask", ...identity }: Options) {
   const names = Object.keys(agents)
   const [first] = names
-  if (first === undefined) return yield* new AcpError({ reason: "Invalid", detail: "agents: name at least one agent" })
-  const Shell = yield* Effect.promise(() => import("../backends/HostShell.ts"))
+  const agent = first === undefined ? undefined : agents[first]
+  if (first === undefined || agent === undefined) return yield* new AcpError({ reason: "Invalid", detail: "agents: name at least one agent" })
+  // Sessions need them, and the answer to `initialize` does not.
+  const Shell = yield* Effect.cached(Effect.promise(() => import("../backends/HostShell.ts")))
+  const Gate = yield* Effect.cached(Effect.promise(() => import("./internal/gate.ts")))
   const launcher = Fiber.getCurrent()
   const served = serve({
     ...identity,
     open: Effect.fnUntraced(function* ({ cwd, folders }) {
       let name = first
       const sandbox = yield* Effect.mapError(
-        Shell.make({ ...machine, cwd, folders: folders.map((path) => ({ path, access: "write" })) }),
+        (yield* Shell).make({ ...machine, cwd, folders: folders.map((path) => ({ path, access: "write" })) }),
         ({ message }) => new AcpError({ reason: "Invalid", detail: message })
       )
       const session: Session = {
-        agent: () => agents[name] ?? Agent.make({ name, prompt: "" }),
+        agent: () => agents[name] ?? agent,
         machine: sandbox,
-        gate: makeGate(mode),
+        gate: (yield* Gate).makeGate(mode),
         metadata: () => ({ agent: name }),
         settings: () =>
           names.length < 2

@@ -1,7 +1,8 @@
 /**
  * Chunks of text a second through the Agent Client Protocol, to the package's own client over pipes of this process,
  * beside the same run as a stream of events; and the time to the first `initialize` of `deepagents acp`, beside a bare
- * `node`. Interleaved, the median of the rounds.
+ * `node`: of the first start on a machine, and of starts after one that ended by itself. Interleaved, the median of the
+ * rounds.
  * Run: `npm run build && node test/bench/acp.mjs`
  */
 import { spawn } from "node:child_process"
@@ -102,30 +103,49 @@ const timed = (work) => async () => {
   return performance.now() - begin
 }
 
+const startProgram = (args, home) =>
+  spawn(process.execPath, args, {
+    stdio: ["pipe", "pipe", "ignore"],
+    cwd: folder,
+    env: { PATH: process.env.PATH, HOME: home }
+  })
+
 /** The time from the start of a program to the first byte of its output. */
-const firstByte = (args, said) => () =>
+const firstByte =
+  (args, said, home = () => folder) =>
+  () =>
+    new Promise((resolve) => {
+      const begin = performance.now()
+      const child = startProgram(args, home())
+      child.stdout.once("data", () => {
+        resolve(performance.now() - begin)
+        child.kill("SIGKILL")
+      })
+      child.stdin.write(said)
+    })
+
+/** Starts a program that keeps its compiled code at its end. */
+const endByItself = (args, said) =>
   new Promise((resolve) => {
-    const begin = performance.now()
-    const child = spawn(process.execPath, args, {
-      stdio: ["pipe", "pipe", "ignore"],
-      cwd: folder,
-      env: { PATH: process.env.PATH, HOME: folder }
-    })
-    child.stdout.once("data", () => {
-      resolve(performance.now() - begin)
-      child.kill("SIGKILL")
-    })
+    const child = startProgram(args, folder)
+    child.once("close", resolve)
+    child.stdout.once("data", () => child.stdin.end())
     child.stdin.write(said)
   })
 
 const initialize = JSON.stringify({ jsonrpc: "2.0", id: 0, method: "initialize", params: { protocolVersion: 1 } })
+const server = [resolve("dist/cli/program/deepagents.js"), "acp"]
 const runs = {
   "stream in process": timed(inProcess),
   "package alone over the protocol": byPackage,
   "agent over the protocol": overProtocol,
   "bare node": firstByte(["-e", "process.stdin.once('data', () => process.stdout.write('{}'))"], "{}\n"),
-  "deepagents acp, initialize": firstByte([resolve("dist/cli/program/deepagents.js"), "acp"], `${initialize}\n`)
+  "deepagents acp, initialize": firstByte(server, `${initialize}\n`),
+  "deepagents acp, the first start of a machine": firstByte(server, `${initialize}\n`, () =>
+    mkdtempSync(join(tmpdir(), "deepagents-bench-"))
+  )
 }
+await endByItself(server, `${initialize}\n`)
 const times = new Map(Object.keys(runs).map((name) => [name, []]))
 for (let round = 0; round < rounds + 1; round++) {
   for (const [name, run] of Object.entries(runs)) {

@@ -1,15 +1,14 @@
 /** The methods that list, close, delete, archive and name sessions. */
 import { isAbsolute } from "node:path"
-import type * as Acp from "@agentclientprotocol/sdk"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Service as Store, Thread } from "../../core/SessionStore.ts"
 import { defined } from "../../support/json/defined.ts"
 import { cleanLine } from "../../support/text/clean.ts"
 import { cut } from "../../support/text/text.ts"
-import { type Connection, ofStore, unparsed } from "./connection.ts"
+import type { Connection, Draft, Request } from "./connection.ts"
 import { decodeAnswer, optional, textUpTo } from "./decode.ts"
-import { fail } from "./registry.ts"
+import { fail, ofStore } from "./failures.ts"
 
 /** The most sessions of a page of a list. */
 const mostListed = 100
@@ -57,7 +56,7 @@ const TitleRequest = Schema.Struct({ sessionId: Schema.String, title: textUpTo(1
 const longestTitle = 200
 
 /** The methods that list, close, delete, archive and name sessions. */
-export const handleLists = (app: Acp.AgentApp, { answer, registry }: Connection) => {
+export const makeLists = ({ registry }: Connection) => {
   /** Closes the session if it is open here, and fails for an unknown id. */
   const leave = Effect.fnUntraced(function* (method: string, sessionId: string) {
     const live = registry.get(sessionId)
@@ -65,70 +64,43 @@ export const handleLists = (app: Acp.AgentApp, { answer, registry }: Connection)
     yield* registry.check(method, sessionId)
     return yield* registry.store
   })
-  return app
-    .onRequest("session/list", unparsed, ({ params, signal }) =>
-      answer(
-        Effect.gen(function* () {
-          const request = yield* decodeAnswer("session/list", ListRequest)(params)
-          return yield* Effect.mapError(list(yield* registry.store, request), ofStore("session/list"))
-        }),
-        signal
+  return {
+    "session/list": Effect.fnUntraced(function* ({ params }: Draft) {
+      const request = yield* decodeAnswer("session/list", ListRequest)(params)
+      return yield* Effect.mapError(list(yield* registry.store, request), ofStore("session/list"))
+    }),
+    "session/close": ({ params }: Request<"session/close">) =>
+      Effect.as(Effect.flatMap(registry.find("session/close", params.sessionId), registry.close), {}),
+    "session/delete": Effect.fnUntraced(function* ({ params }: Request<"session/delete">) {
+      const threads = yield* leave("session/delete", params.sessionId)
+      yield* Effect.mapError(threads.delete(params.sessionId), ofStore("session/delete"))
+      return {}
+    }),
+    "session/archive": Effect.fnUntraced(function* ({ params }: Draft) {
+      const { sessionId } = yield* decodeAnswer("session/archive", SessionRequest)(params)
+      const threads = yield* leave("session/archive", sessionId)
+      yield* Effect.mapError(threads.archive(sessionId), ofStore("session/archive"))
+      return {}
+    }),
+    "session/unarchive": Effect.fnUntraced(function* ({ params }: Draft) {
+      const { sessionId } = yield* decodeAnswer("session/unarchive", SessionRequest)(params)
+      yield* registry.check("session/unarchive", sessionId)
+      const threads = yield* registry.store
+      yield* Effect.mapError(threads.unarchive(sessionId), ofStore("session/unarchive"))
+      return {}
+    }),
+    "session/set_title": Effect.fnUntraced(function* ({ params }: Draft) {
+      const method = "session/set_title"
+      const { sessionId, title: given } = yield* decodeAnswer(method, TitleRequest)(params)
+      const title = cut(cleanLine(given).trim(), longestTitle)
+      if (title === "") return yield* fail("Invalid", method, "the title is empty")
+      yield* registry.check(method, sessionId)
+      const threads = yield* registry.store
+      yield* Effect.mapError(
+        Effect.flatMap(threads.info(sessionId), ({ metadata }) => threads.describe(sessionId, { ...metadata, title })),
+        ofStore(method)
       )
-    )
-    .onRequest("session/close", ({ params, signal }) =>
-      answer(Effect.as(Effect.flatMap(registry.find("session/close", params.sessionId), registry.close), {}), signal)
-    )
-    .onRequest("session/delete", ({ params, signal }) =>
-      answer(
-        Effect.gen(function* () {
-          const threads = yield* leave("session/delete", params.sessionId)
-          yield* Effect.mapError(threads.delete(params.sessionId), ofStore("session/delete"))
-          return {}
-        }),
-        signal
-      )
-    )
-    .onRequest("session/archive", unparsed, ({ params, signal }) =>
-      answer(
-        Effect.gen(function* () {
-          const { sessionId } = yield* decodeAnswer("session/archive", SessionRequest)(params)
-          const threads = yield* leave("session/archive", sessionId)
-          yield* Effect.mapError(threads.archive(sessionId), ofStore("session/archive"))
-          return {}
-        }),
-        signal
-      )
-    )
-    .onRequest("session/unarchive", unparsed, ({ params, signal }) =>
-      answer(
-        Effect.gen(function* () {
-          const { sessionId } = yield* decodeAnswer("session/unarchive", SessionRequest)(params)
-          yield* registry.check("session/unarchive", sessionId)
-          const threads = yield* registry.store
-          yield* Effect.mapError(threads.unarchive(sessionId), ofStore("session/unarchive"))
-          return {}
-        }),
-        signal
-      )
-    )
-    .onRequest("session/set_title", unparsed, ({ params, signal }) =>
-      answer(
-        Effect.gen(function* () {
-          const method = "session/set_title"
-          const { sessionId, title: given } = yield* decodeAnswer(method, TitleRequest)(params)
-          const title = cut(cleanLine(given).trim(), longestTitle)
-          if (title === "") return yield* fail("Invalid", method, "the title is empty")
-          yield* registry.check(method, sessionId)
-          const threads = yield* registry.store
-          yield* Effect.mapError(
-            Effect.flatMap(threads.info(sessionId), ({ metadata }) =>
-              threads.describe(sessionId, { ...metadata, title })
-            ),
-            ofStore(method)
-          )
-          return { title }
-        }),
-        signal
-      )
-    )
+      return { title }
+    })
+  }
 }

@@ -5,8 +5,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import type { Service as Store } from "../../core/SessionStore.ts"
-import { AcpError } from "../AcpError.ts"
+import type { AcpError } from "../AcpError.ts"
 import type { Client } from "./client.ts"
+import { fail } from "./failures.ts"
 import type { Opening, Session } from "./model.ts"
 import type { Sdk } from "./sdk.ts"
 import { cancel, type Live, makeLive } from "./session.ts"
@@ -21,9 +22,6 @@ export interface Parts<R> {
   readonly makeId: Effect.Effect<string>
   readonly login: ReadonlyArray<{ readonly id: string; readonly name: string; readonly args: ReadonlyArray<string> }>
 }
-
-export const fail = (reason: AcpError["reason"], method: string, detail: string) =>
-  new AcpError({ reason, method, detail })
 
 const checkFolder = (method: string, cwd: string) =>
   isAbsolute(cwd) && !cwd.includes("\0")
