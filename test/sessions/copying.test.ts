@@ -485,6 +485,33 @@ describe("SessionStore.copy", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("an empty thread of the same id, which somebody else created, is named", () =>
+    Effect.gen(function* () {
+      const [source, target] = [yield* stores.memory, yield* stores.sqlite]
+      yield* TestClock.setTime(1_000)
+      yield* source.create({ threadId: "t" })
+      yield* TestClock.adjust("1 minute")
+      yield* target.create({ threadId: "t" })
+      const error = yield* Effect.flip(SessionStore.copy(source, target, { name: "there" }))
+      assert.include(error.message, "the target has another thread with this id")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("a copy that was cut off while it closed the source closes the rest", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      const source = yield* built(jsonlIn(path))
+      yield* source.create({ threadId: "t" })
+      // The mark of the folder comes first, those of its threads behind it.
+      writeFileSync(join(path, "moved.json"), JSON.stringify({ to: "there" }))
+      yield* SessionStore.copy(source, yield* stores.memory, { name: "there" })
+      for (const store of [source, yield* built(jsonlIn(path))]) {
+        const error = yield* Effect.flip(store.append("t", { leaf: null, entries: [said("1")] }))
+        assert.deepStrictEqual(error.reason, { _tag: "Moved", to: "there" })
+      }
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("a store is not copied to itself, to one that was moved, or from what wraps one", () =>
     Effect.gen(function* () {
       const path = yield* folder

@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Stream } from "effect"
 import { Message } from "effect-deepagents"
@@ -112,6 +113,21 @@ describe.skipIf(noSmallDisk !== undefined)("SQLite on a read-only disk", () => {
       yield* reads(join(there, "whole", "sessions.db"))
       const error = yield* Effect.flip(open(join(there, "partly", "sessions.db")))
       assert.include(error.message, "copy both to another disk")
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe.skipIf(noSmallDisk !== undefined)("SQLite on a read-only disk, of another version", () => {
+  it.live("is refused by both versions, since nobody can migrate it", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporary
+      const file = join(folder, "sessions.db")
+      yield* Effect.scoped(fill(file))
+      const database = new DatabaseSync(file)
+      database.exec("DELETE FROM session_migrations WHERE migration_id = (SELECT max(migration_id) FROM session_migrations)")
+      database.close()
+      const error = yield* Effect.flip(open(join(yield* readOnly(folder), "sessions.db")))
+      assert.match(error.message, /has tables of version (\d+), where this library needs \d+; copy it to where/)
     }).pipe(Effect.scoped)
   )
 })
