@@ -21,14 +21,20 @@ import type { AgentEvent } from "../core/AgentEvent.ts"
 import type { Decision, Request } from "../core/Approval.ts"
 import * as Content from "../core/Content.ts"
 import type { Json, JsonObject } from "../core/Json.ts"
-import { human, type HumanMessage } from "../core/Message.ts"
+import { human, type HumanMessage, type Message } from "../core/Message.ts"
+import type { SessionError } from "../core/SessionError.ts"
+import type { SessionStore } from "../core/SessionStore.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
-import { type Answer, decisionOf, decoder, readFile, refuse } from "./internal/packets/input.ts"
+import { type Answer, decisionOf, decoder, refuse } from "./internal/packets/input.ts"
+import { type Prepared, prepareDecisions, prepareInput } from "./internal/packets/ownRoute.ts"
 import { byTag, type Handlers, type Part, problemOf } from "./internal/packets/part.ts"
 import { mapParts, type Take } from "./internal/packets/parts.ts"
+import { decodeMessages as readMessages, readContent, UiPart } from "./internal/packets/uiMessages.ts"
 import type { RunsError } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
+
+export type { Prepared } from "./internal/packets/ownRoute.ts"
 
 /** A packet: a `UIMessageChunk` of the package `ai`. */
 export type Packet =
@@ -241,22 +247,6 @@ export const encode = (
   return mapParts(makeTake(messageId), told)
 }
 
-const UiPart = Schema.Struct({
-  type: Schema.String,
-  text: Schema.optionalKey(Schema.String),
-  url: Schema.optionalKey(Schema.String),
-  mediaType: Schema.optionalKey(Schema.String),
-  filename: Schema.optionalKey(Schema.String),
-  state: Schema.optionalKey(Schema.String),
-  approval: Schema.optionalKey(
-    Schema.Struct({
-      id: Schema.String,
-      approved: Schema.optionalKey(Schema.Boolean),
-      reason: Schema.optionalKey(Schema.String)
-    })
-  )
-})
-
 const Body = Schema.Struct({
   id: Schema.String,
   messages: Schema.Array(Schema.Struct({ id: Schema.String, role: Schema.String, parts: Schema.Array(UiPart) })),
@@ -310,13 +300,50 @@ export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
       return { _tag: "Decisions", threadId, messageId: last.id, decide } as const
     }
     if (last?.role !== "user") return yield* refuse("messages: expected a message of the user at the end")
-    const content: Array<Content.Block> = []
-    for (const { filename, mediaType, text, type, url } of last.parts) {
-      if (type === "text" && text !== undefined && text !== "") content.push(Content.text(text))
-      if (type === "file" && url !== undefined) content.push(yield* readFile(url, mediaType, filename))
-    }
+    const content = yield* readContent(last.parts)
     if (content.length === 0) return yield* refuse("messages: the last one has no text and no file")
     const isRepeated = trigger === "regenerate-message"
-    const message = human(content)
+    const message = human(content, { id: last.id })
     return { _tag: "Input", threadId, messageId: `${last.id}-answer`, id: last.id, message, isRepeated } as const
   })
+
+/**
+ * Prepares the run of a request, in a route of your own: the input of the run, and the `told` of `encode`. Decisions go on
+ * with the message that asked. If the client wants an answer again, the earlier answer stays in the thread as a branch.
+ *
+ * Fails with `Conflict` if nothing waits for the decisions.
+ *
+ * ```ts
+ * import { Effect, Stream } from "effect"
+ * import { Agent } from "effect-deepagents"
+ * import { AiSdk } from "effect-deepagents/server"
+ *
+ * const helper = Agent.make({ name: "helper", prompt: "You help." })
+ *
+ * const answer = Effect.fnUntraced(function* (body: unknown) {
+ *   const asked = yield* AiSdk.decode(body)
+ *   const { input, told } = yield* AiSdk.prepareRun(asked)
+ *   const { messageId, threadId } = asked
+ *   return Agent.stream(helper, input, { threadId }).pipe(AiSdk.encode({ messageId, told }))
+ * })
+ * ```
+ */
+export const prepareRun = (asked: Asked): Effect.Effect<Prepared, RunsError | SessionError, SessionStore> =>
+  asked._tag === "Input"
+    ? prepareInput(asked.threadId, asked.message, asked.isRepeated)
+    : prepareDecisions(asked.threadId, asked.decide)
+
+/**
+ * Reads messages that an application stored for `useChat`, as messages of a thread: texts, reasoning, files, calls and
+ * their results. Other parts are left out. Fails with `InvalidInput`, which names the field.
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { AiSdk } from "effect-deepagents/server"
+ *
+ * const program = AiSdk.decodeMessages([{ id: "1", role: "user", parts: [{ type: "text", text: "Hello" }] }])
+ * const messages = Effect.runSync(program)
+ * ```
+ */
+export const decodeMessages = (messages: unknown): Effect.Effect<ReadonlyArray<Message>, RunsError> =>
+  readMessages(messages)
