@@ -161,7 +161,8 @@ const launch = Effect.fnUntraced(function* ({ agents, machine, mode = "ask", ...
   const names = Object.keys(agents)
   const [first] = names
   const agent = first === undefined ? undefined : agents[first]
-  if (first === undefined || agent === undefined) return yield* new AcpError({ reason: "Invalid", detail: "agents: name at least one agent" })
+  if (first === undefined || agent === undefined)
+    return yield* new AcpError({ reason: "Invalid", detail: "agents: name at least one agent" })
   // Sessions need them, and the answer to `initialize` does not.
   const Shell = yield* Effect.cached(Effect.promise(() => import("../backends/HostShell.ts")))
   const Gate = yield* Effect.cached(Effect.promise(() => import("./internal/gate.ts")))

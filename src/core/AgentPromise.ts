@@ -26,7 +26,7 @@ import { findLayerProblem } from "../support/options/layer.ts"
 import * as Agent from "./Agent.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
-import type { Journal } from "./Journal.ts"
+import { type Journal, status, type Status } from "./Journal.ts"
 
 interface Aborting {
   /** Interrupts the run when it is aborted. The promise, or the iteration, then rejects with the signal's reason. */
@@ -60,6 +60,8 @@ export interface AgentPromise<out Output, in out Provided> extends AsyncDisposab
   readonly stream: (input: Agent.Input, options?: Served<CallOptions, Provided>) => AsyncIterable<AgentEvent>
   /** Continues a run that was suspended, interrupted or cut off by a crash. */
   readonly resume: (options: Served<ResumeOptions, Provided>) => Promise<AgentResult<Output>>
+  /** Tells whether the last turn of a thread is done, waits for decisions (`pending`), or must be resumed. */
+  readonly status: (threadId: [Journal] extends [Provided] ? string : never) => Promise<Status>
   /** Interrupts all runs, and releases the services. */
   readonly dispose: () => Promise<void>
 }
@@ -165,6 +167,7 @@ export const make = <O, E, R, Provided, E2>(
       const { signal, ...rest } = options ?? {}
       return settle(Agent.resume(agent, rest), signal)
     },
+    status: (threadId) => settle(status(threadId), undefined),
     dispose,
     [Symbol.asyncDispose]: dispose
   }

@@ -25,9 +25,10 @@ import type { AgentError } from "../core/AgentError.ts"
 import type { AgentEvent } from "../core/AgentEvent.ts"
 import type { AgentResult } from "../core/AgentResult.ts"
 import * as Checkpoint from "../core/Checkpoint.ts"
-import { Journal } from "../core/Journal.ts"
+import { Journal, type Status, statusOf } from "../core/Journal.ts"
 import type { JsonObject } from "../core/Json.ts"
 import { type Message, text as textOf } from "../core/Message.ts"
+import type { InvalidEncoding } from "../core/schema/encoding.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { Held } from "../core/thread/parts.ts"
@@ -70,6 +71,8 @@ export interface Chat<out Output, out E, out R> {
   ) => Effect.Effect<string | undefined, SessionError | AgentError | NoSummary | ChatBusy | E2, R2>
   /** Reads the stored conversation. */
   readonly history: Effect.Effect<ReadonlyArray<Message>, SessionError>
+  /** Tells whether the last turn is done, waits for decisions (`pending`), or must be resumed. */
+  readonly status: Effect.Effect<Status, SessionError | InvalidEncoding>
 }
 
 /** The options of this module. */
@@ -129,6 +132,7 @@ export const make = Effect.fnUntraced(function* <O, E, R>(
       Stream.unwrap(
         Effect.map(inTurn, (context) => Stream.provideContext(Agent.stream(agent, input, { threadId }), context))
       ),
-    history: Effect.map(load(store, threadId), ({ checkpoint }) => checkpoint?.messages ?? [])
+    history: Effect.map(load(store, threadId), ({ checkpoint }) => checkpoint?.messages ?? []),
+    status: Effect.flatMap(load(store, threadId), statusOf)
   }
 })

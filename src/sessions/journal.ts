@@ -44,6 +44,12 @@ export interface JournalOptions {
 /** Makes a journal that writes to a store. */
 export const makeJournal = (store: Service, options?: JournalOptions): Journal["Service"] => ({
   hold: (threadId) => take(store, threadId, options?.busy ?? "queue"),
+  read: (threadId) =>
+    Effect.catchIf(
+      loadThread(store, threadId),
+      ({ reason }) => reason._tag === "NotFound",
+      () => Effect.undefined
+    ),
   open: Effect.fnUntraced(function* (threadId) {
     const { checkpoint, ended, leaf: start } = yield* persistent(openThread(store, threadId))
     const withIds = idsBehind(start.id)

@@ -1,7 +1,7 @@
 /** Agents for promises: what tools may give, how a call ends early, and what is thrown. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
-import { Agent, Content, AgentError, AgentPromise, Message, Tool, ToolOutput } from "effect-deepagents"
+import { Agent, Content, AgentError, AgentPromise, Approval, Message, Tool, ToolOutput } from "effect-deepagents"
 import { HumanInTheLoop, ToolTimeout } from "effect-deepagents/middleware"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -227,5 +227,31 @@ describe("AgentPromise", () => {
     const again = await door.run("again")
     const later = again.pending.map(({ id }) => ({ _tag: "Approve" as const, id }))
     assert.equal((await door.resume({ checkpoint: again, decisions: later })).text, "second")
+  })
+
+  it("tells whether a thread is empty, done, waits for a person, or was cut off, and changes nothing", async () => {
+    const stored = SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))
+    const pay = Tool.make("look", { description: "", parameters: {}, needsApproval: true, execute: () => "paid" })
+    const asking = Agent.make({ name: "a", prompt: "", tools: [pay], middleware: [HumanInTheLoop.make({})] })
+    const { agent } = endless()
+    const model = script(call("look"), "done", call("look"))
+    const both = Layer.mergeAll(model, stored)
+    const memo = await Effect.runPromise(Effect.scoped(Effect.map(Layer.build(both), Layer.succeedContext)))
+    await using door = AgentPromise.make(asking, memo)
+    assert.deepEqual(await door.status("t"), { state: "empty", pending: [] })
+    assert.deepEqual(await door.status("t"), { state: "empty", pending: [] })
+    await door.run("go", { threadId: "t" })
+    const { pending, state } = await door.status("t")
+    assert.deepEqual([state, pending.map(({ toolName }) => toolName)], ["waiting", ["look"]])
+    const [request] = pending
+    if (request === undefined) return assert.fail("nothing waits")
+    await door.resume({ threadId: "t", decisions: [Approval.approve(request)] })
+    assert.deepEqual(await door.status("t"), { state: "done", pending: [] })
+    await using cut = AgentPromise.make(agent, memo)
+    const leaving = new AbortController()
+    for await (const event of cut.stream("go", { threadId: "u", signal: leaving.signal })) {
+      if (event._tag === "ToolCalled") break
+    }
+    assert.deepEqual(await cut.status("u"), { state: "unfinished", pending: [] })
   })
 })

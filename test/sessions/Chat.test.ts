@@ -47,6 +47,32 @@ describe("Chat", () => {
     }).pipe(Effect.provide([TestChatModel.script(["1", "2", "3"]), MemorySessions.layer]))
   )
 
+  it.effect("tells its status: empty, done, failed, and imported conversations", () =>
+    Effect.gen(function* () {
+      const chat = yield* Chat.make(agent, "t")
+      assert.deepStrictEqual(yield* chat.status, { state: "empty", pending: [] })
+      yield* chat.send("one")
+      assert.strictEqual((yield* chat.status).state, "done")
+      yield* Effect.flip(chat.send("two"))
+      assert.strictEqual((yield* chat.status).state, "unfinished")
+      const store = yield* SessionStore.SessionStore
+      for (const [threadId, messages, state] of [
+        ["asked", [Message.human("a")], "unfinished"],
+        ["answered", [Message.human("a"), Message.ai("b")], "done"]
+      ] as const) {
+        yield* store.create({ threadId })
+        const entries = messages.map((message) => ({ id: message.id, entry: { _tag: "Message" as const, message } }))
+        yield* store.append(threadId, { leaf: null, entries })
+        assert.strictEqual((yield* (yield* Chat.make(agent, threadId)).status).state, state)
+      }
+    }).pipe(
+      Effect.provide([
+        TestChatModel.script(["1", TestChatModel.fail({ _tag: "Authentication" })]),
+        MemorySessions.layer
+      ])
+    )
+  )
+
   it.effect("begins anew by reset, and goes on from a summary by compact; what was said stays in the thread", () =>
     Effect.gen(function* () {
       const chat = yield* Chat.make(agent, "t")

@@ -124,7 +124,9 @@ describe.skipIf(noSmallDisk !== undefined)("SQLite on a read-only disk, of anoth
       const file = join(folder, "sessions.db")
       yield* Effect.scoped(fill(file))
       const database = new DatabaseSync(file)
-      database.exec("DELETE FROM session_migrations WHERE migration_id = (SELECT max(migration_id) FROM session_migrations)")
+      database.exec(
+        "DELETE FROM session_migrations WHERE migration_id = (SELECT max(migration_id) FROM session_migrations)"
+      )
       database.close()
       const error = yield* Effect.flip(open(join(yield* readOnly(folder), "sessions.db")))
       assert.match(error.message, /has tables of version (\d+), where this library needs \d+; copy it to where/)

@@ -31,11 +31,7 @@ const model = TestChatModel.reactive(({ messages, systemPrompt }) => {
 const threads = SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))
 
 /** Answers as a route does, and reads the answer as the client does, on top of the message that it has. */
-const post = Effect.fnUntraced(function* (
-  agent: typeof alone,
-  messages: ReadonlyArray<UIMessage>,
-  trigger?: string
-) {
+const post = Effect.fnUntraced(function* (agent: typeof alone, messages: ReadonlyArray<UIMessage>, trigger?: string) {
   const asked = yield* AiSdk.decode({ id: "t", messages, ...(trigger === undefined ? {} : { trigger }) })
   const { input, told } = yield* AiSdk.prepareRun(asked)
   const packets = yield* Agent.stream(agent, input, { threadId: "t" }).pipe(
@@ -96,7 +92,9 @@ describe("a route of one's own", () => {
         ["pay output-available"]
       )
       assert.deepStrictEqual(paid, [7])
-      const late = yield* Effect.flip(AiSdk.prepareRun(yield* AiSdk.decode({ id: "t", messages: [decide(asked, true)] })))
+      const late = yield* Effect.flip(
+        AiSdk.prepareRun(yield* AiSdk.decode({ id: "t", messages: [decide(asked, true)] }))
+      )
       assert.deepInclude(late, { _tag: "RunsError", reason: "Conflict" })
     }).pipe(Effect.provide([model, threads]))
   )

@@ -27,7 +27,7 @@ const isInputRun = (entries: ReadonlyArray<Stored>, at: number): boolean => {
   return first?.entry._tag === "Message" && first.entry.message.role === "human"
 }
 
-/** Reads a thread backwards to the start of a run that began with an input. `undefined`: there is none. */
+/** Reads a thread backwards to the start of a run that began with an input. `undefined`: no run did. */
 const findRun = Effect.fnUntraced(function* (
   store: Service,
   threadId: string,
@@ -66,7 +66,7 @@ export const prepareDecisions = Effect.fnUntraced(function* (
   return { input: Checkpoint.resume(undefined, { decisions }), told }
 })
 
-/** Takes the message, and what followed it, out of the conversation. They stay in the thread as a branch. */
+/** Takes the message and all later ones out of the conversation. They stay in the thread as a branch. */
 const takeBack = Effect.fnUntraced(function* (store: Service, threadId: string, { id }: HumanMessage) {
   const run = yield* findRun(store, threadId, (entries, at) => {
     const message = entries.slice(at).find(({ entry }) => entry._tag === "Message")?.entry

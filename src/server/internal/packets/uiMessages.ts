@@ -1,6 +1,6 @@
+import * as Effect from "effect/Effect"
 /** Reads stored messages of the AI SDK as messages of a thread. */
 import * as Schema from "effect/Schema"
-import * as Effect from "effect/Effect"
 import * as Content from "../../../core/Content.ts"
 import { isObject, type Json, stringify } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
@@ -56,7 +56,12 @@ const textOf = (output: Json | undefined): string =>
   output === undefined ? "" : typeof output === "string" ? output : stringify(output)
 
 /** The result of a call. A call that did not end has none: the next run tells its model that the outcome is unknown. */
-const resultOf = ({ approval, errorText, output, state }: StoredPart): { text: string; isError: boolean } | undefined => {
+const resultOf = ({
+  approval,
+  errorText,
+  output,
+  state
+}: StoredPart): { text: string; isError: boolean } | undefined => {
   if (state === "output-available") return { text: textOf(output), isError: false }
   if (state === "output-error") return { text: errorText ?? "The call failed", isError: true }
   if (state === "output-denied") return { text: approval?.reason ?? "A person refused the call", isError: true }
