@@ -18,6 +18,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { defined } from "../support/json/defined.ts"
+import * as Postings from "../support/text/postings.ts"
 import { inContext, parseId } from "./Chunk.ts"
 import {
   boundLimit,
@@ -51,7 +52,7 @@ interface Namespace {
   model: Model | undefined
   readonly documents: Map<string, { readonly entry: Stored; readonly chunks: ReadonlyArray<Held> }>
   /** The chunks of each word. */
-  readonly postings: Map<string, Set<Held>>
+  readonly postings: Postings.Postings<Held>
   chunks: number
   length: number
 }
@@ -84,11 +85,7 @@ const removeDocument = (space: Namespace, id: string): boolean => {
   for (const chunk of found.chunks) {
     space.chunks--
     space.length -= chunk.length
-    for (const term of chunk.counts.keys()) {
-      const holders = space.postings.get(term)
-      holders?.delete(chunk)
-      if (holders?.size === 0) space.postings.delete(term)
-    }
+    space.postings.remove(chunk, chunk.counts.keys())
   }
   return true
 }
@@ -100,11 +97,7 @@ const addDocument = (space: Namespace, entry: Stored): void => {
   for (const chunk of chunks) {
     space.chunks++
     space.length += chunk.length
-    for (const term of chunk.counts.keys()) {
-      const holders = space.postings.get(term) ?? new Set()
-      holders.add(chunk)
-      space.postings.set(term, holders)
-    }
+    space.postings.add(chunk, chunk.counts.keys())
   }
 }
 
@@ -129,7 +122,7 @@ const findWords = Effect.fnUntraced(function* (space: Namespace, text: string, l
   const average = space.length / Math.max(1, space.chunks)
   const scores = new Map<Held, number>()
   for (const term of wordsOf(text).map(termOf)) {
-    const holders = space.postings.get(term)
+    const holders = space.postings.holders(term)
     if (holders === undefined) continue
     const found = holders.size
     // FTS5's formula: k1 1.2, b 0.75.
@@ -238,7 +231,7 @@ export const layer: Layer.Layer<RagIndex> = Layer.effect(
       const found = namespaces.get(name) ?? {
         model: undefined,
         documents: new Map(),
-        postings: new Map(),
+        postings: Postings.make(),
         chunks: 0,
         length: 0
       }

@@ -30,10 +30,10 @@ import { sha256 } from "../support/store/hash.ts"
 import * as Vectors from "../support/store/vectors.ts"
 import { nameProblem } from "../support/text/names.ts"
 import { words } from "../support/text/words.ts"
+import { makeFactIndexes } from "./internal/factIndex.ts"
 import { Fact, factProblem, limits, type NewFact, type Query, readFact, vectorProblem } from "./internal/facts.ts"
 import { boundLimit, failure, onName, type Reason } from "./internal/failure.ts"
 import type { Fault, Table } from "./internal/table.ts"
-import { findWords, rankHits } from "./internal/words.ts"
 import { Storage } from "./Storage.ts"
 import type { StoreError } from "./StoreError.ts"
 
@@ -135,38 +135,37 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       if (vector !== undefined) {
         yield* vectors.put(namespace, [{ key: id, value: Vectors.encode(vector) }])
       }
+      yield* index.added(namespace, added, vector)
       return added
     })
 
-    /** The facts of a query's category; `undefined` for a query without one. */
-    const ofCategory = Effect.fnUntraced(function* (namespace: string, { category }: Query) {
-      if (category === undefined) return undefined
-      const found = new Map<string, Fact>()
-      yield* Stream.runForEach(all(namespace), (fact) =>
-        Effect.sync(() => (fact.category === category ? void found.set(fact.id, fact) : undefined))
-      )
-      return found
+    const index = makeFactIndexes({
+      versions: storage.table("facts-versions"),
+      readFacts: all,
+      readVectors: (namespace) => pages(vectors, namespace)
     })
+
+    /** Reads facts by their ids. Facts that went meanwhile are left out. */
+    const readFacts = (namespace: string, ids: ReadonlyArray<string>) =>
+      Effect.map(
+        Effect.forEach(
+          ids,
+          (id) =>
+            Effect.flatMap(facts.get(namespace, id), (value) =>
+              value === undefined ? Effect.succeed([]) : Effect.map(readFact(value), (fact) => [fact])
+            ),
+          { concurrency: 8 }
+        ),
+        (found) => found.flat()
+      )
 
     const search = Effect.fnUntraced(function* (
       namespace: string,
       query: Query & { readonly text?: string | undefined }
     ) {
       const wanted = [...new Set(words(query.text ?? ""))].slice(0, 64)
-      const hits: Array<{ readonly item: Fact; readonly found: ReadonlyArray<number> }> = []
-      let searched = 0
-      yield* Stream.runForEachArray(all(namespace), (some) =>
-        Effect.sync(() => {
-          for (const item of some) {
-            if (query.category !== undefined && item.category !== query.category) continue
-            searched++
-            const found = findWords(item.text, wanted)
-            if (found.length > 0 || wanted.length === 0) hits.push({ item, found })
-          }
-        })
-      )
-      hits.sort((left, right) => right.item.at - left.item.at)
-      return rankHits(hits, searched).slice(0, bounded(query.limit))
+      const found = yield* index.search(namespace, wanted, query.category)
+      return yield* readFacts(namespace, found.slice(0, bounded(query.limit)))
     })
 
     const nearest = Effect.fnUntraced(function* (
@@ -176,24 +175,13 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
     ): Effect.fn.Return<ReadonlyArray<Near>, Reason | Fault> {
       const wanted = Vectors.unit(vector)
       if (wanted === undefined) return yield* Effect.fail<Reason>({ _tag: "InvalidValue", problem: vectorProblem })
-      const allowed = yield* ofCategory(namespace, query)
-      const places: Array<{ readonly id: string; readonly similarity: number }> = []
-      yield* Stream.runForEach(pages(vectors, namespace), (rows) =>
-        Effect.sync(() => {
-          for (const { key, value } of rows) {
-            if (allowed !== undefined && !allowed.has(key)) continue
-            const similarity = Vectors.similarity(wanted, Vectors.decode(value) ?? new Float32Array())
-            if (similarity !== undefined) places.push({ id: key, similarity })
-          }
-        })
+      const places = (yield* index.nearest(namespace, wanted, query.category)).slice(0, bounded(query.limit))
+      const found = yield* readFacts(
+        namespace,
+        places.map(({ id }) => id)
       )
-      places.sort((left, right) => right.similarity - left.similarity)
-      const found: Array<Near> = []
-      for (const { id, similarity } of places.slice(0, bounded(query.limit))) {
-        const value = yield* facts.get(namespace, id)
-        if (value !== undefined) found.push({ fact: yield* readFact(value), similarity })
-      }
-      return found
+      const similarities = new Map(places.map(({ id, similarity }) => [id, similarity]))
+      return found.map((fact) => ({ fact, similarity: similarities.get(fact.id) ?? 0 }))
     })
 
     const remove = Effect.fnUntraced(function* (namespace: string, id: string) {
@@ -201,7 +189,9 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       if (value === undefined) return false
       const vector = yield* vectors.get(namespace, id)
       if (vector !== undefined) yield* vectors.swap(namespace, id, vector, undefined)
-      return yield* facts.swap(namespace, id, value, undefined)
+      const isRemoved = yield* facts.swap(namespace, id, value, undefined)
+      yield* index.removed(namespace, id)
+      return isRemoved
     })
 
     return {
@@ -222,7 +212,10 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       remove: (namespace, id) => span("MemoryStore.remove")(onNamespace("forget", namespace)(remove(namespace, id))),
       clear: (namespace) =>
         span("MemoryStore.clear")(
-          onNamespace("forget", namespace)(Effect.andThen(vectors.clear(namespace), facts.clear(namespace)))
+          onNamespace(
+            "forget",
+            namespace
+          )(Effect.andThen(Effect.andThen(vectors.clear(namespace), facts.clear(namespace)), index.cleared(namespace)))
         )
     }
   })

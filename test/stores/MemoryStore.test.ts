@@ -2,7 +2,7 @@
  * Long-term facts: the same on every storage.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Layer, Result, Stream } from "effect"
+import { Context, Effect, Layer, Result, Stream } from "effect"
 import { MemoryStore, Storage } from "effect-deepagents/stores"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
@@ -236,6 +236,80 @@ onAll((it) => {
             { numRuns: scaled(15) }
           )
         )
+      })
+    )
+  )
+
+  it.effect("two stores on one storage find what either wrote, and nothing that went", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage.Storage
+      const open = Effect.map(
+        Layer.build(Layer.fresh(Layer.provide(MemoryStore.layer, Layer.succeed(Storage.Storage, storage)))),
+        Context.get(MemoryStore.MemoryStore)
+      )
+      const stores = [yield* open, yield* open] as const
+      const context = yield* Effect.context<never>()
+      const word = fc.constantFrom("tea", "teach", "oslo", "京")
+      const step = fc.record({
+        by: fc.constantFrom(0, 1),
+        kind: fc.constantFrom("add", "add", "remove", "clear", "find"),
+        text: fc.array(word, { minLength: 1, maxLength: 3 }).map((some) => some.join(" ")),
+        category: fc.constantFrom("a", "b")
+      })
+      yield* Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(fc.array(step, { maxLength: 12 }), (steps) => {
+            const own = fresh()
+            const known = new Map<string, string>()
+            return Effect.gen(function* () {
+              for (const { by, category, kind, text } of steps) {
+                const store = stores[by === 0 ? 0 : 1]
+                if (kind === "add") {
+                  yield* store.add(own, { text, category, vector: [text.length, 1] })
+                  known.set(text, category)
+                } else if (kind === "remove") {
+                  const facts = yield* Stream.runCollect(store.facts(own))
+                  for (const fact of facts) if (fact.text === text) yield* store.remove(own, fact.id)
+                  known.delete(text)
+                } else if (kind === "clear") {
+                  yield* store.clear(own)
+                  known.clear()
+                }
+                for (const one of stores) {
+                  const expected = [...known].filter(
+                    ([other, its]) => its === category && other.split(" ").some((part) => part.startsWith("te"))
+                  )
+                  const found = yield* one.search(own, { text: "te", category, limit: 100 })
+                  assert.sameMembers(
+                    texts(found),
+                    expected.map(([other]) => other)
+                  )
+                  const near = yield* one.nearest(own, [1, 1], { limit: 100 })
+                  assert.sameMembers(
+                    near.map(({ fact }) => fact.text),
+                    [...known.keys()]
+                  )
+                }
+              }
+            }).pipe(Effect.provide(context), Effect.runPromise)
+          }),
+          { numRuns: scaled(40) }
+        )
+      )
+    })
+  )
+
+  it.effect("concurrent writers leave an index with all of their facts", () =>
+    inStore(
+      Effect.fnUntraced(function* (store) {
+        const own = fresh()
+        yield* store.search(own, {})
+        yield* Effect.forEach(
+          Array.from({ length: 40 }, (_, at) => at),
+          (at) => Effect.andThen(store.add(own, { text: `tea ${at}` }), store.search(own, { text: "tea" })),
+          { concurrency: 8 }
+        )
+        assert.strictEqual((yield* store.search(own, { text: "tea", limit: 100 })).length, 40)
       })
     )
   )

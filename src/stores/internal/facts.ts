@@ -10,7 +10,7 @@ import type { Fault } from "./table.ts"
 
 /**
  * The most characters of a text, of a category, and of metadata as JSON; the most numbers of a vector; and the most facts
- * of a namespace. A search reads all facts of its namespace.
+ * of a namespace. The words of a namespace's facts are held in memory.
  */
 export const limits = {
   text: 4096,

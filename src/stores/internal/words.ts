@@ -1,11 +1,4 @@
-/** Searches facts by words, and ranks the hits. */
-import { words } from "../../support/text/words.ts"
-
-/** Gives the indices of the wanted words with which a word of the text begins. */
-export const findWords = (text: string, wanted: ReadonlyArray<string>): ReadonlyArray<number> => {
-  const own = words(text)
-  return wanted.flatMap((start, index) => (own.some((one) => one.startsWith(start)) ? [index] : []))
-}
+/** Ranks hits by their words. */
 
 /**
  * Sorts hits, the best first: a rare word counts more. `of` is the number of searched texts. Equal hits stay in order.

@@ -1,0 +1,59 @@
+/** An index of words: what has a word, or a word that begins with it. */
+
+/** Items by their words. */
+export interface Postings<A> {
+  readonly add: (item: A, words: Iterable<string>) => void
+  readonly remove: (item: A, words: Iterable<string>) => void
+  /** The items that have a word; `undefined` if nothing has it. */
+  readonly holders: (word: string) => ReadonlySet<A> | undefined
+  /** The items that have a word with this beginning. */
+  readonly holdersOfBeginning: (beginning: string) => ReadonlySet<A>
+}
+
+/** The place of the first word that is not before another one. */
+const placeOf = (sorted: ReadonlyArray<string>, word: string): number => {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((sorted[middle] ?? "") < word) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Makes an empty index. */
+export const make = <A>(): Postings<A> => {
+  const byWord = new Map<string, Set<A>>()
+  /** All words in their order, from the first search for a beginning on. */
+  let sorted: Array<string> | undefined
+  return {
+    add: (item, words) => {
+      for (const word of words) {
+        const known = byWord.get(word)
+        if (known === undefined) {
+          byWord.set(word, new Set([item]))
+          sorted?.splice(placeOf(sorted, word), 0, word)
+        } else known.add(item)
+      }
+    },
+    remove: (item, words) => {
+      for (const word of words) {
+        const known = byWord.get(word)
+        known?.delete(item)
+        if (known?.size !== 0) continue
+        byWord.delete(word)
+        sorted?.splice(placeOf(sorted, word), 1)
+      }
+    },
+    holders: (word) => byWord.get(word),
+    holdersOfBeginning: (beginning) => {
+      sorted ??= [...byWord.keys()].sort()
+      const found = new Set<A>()
+      for (let at = placeOf(sorted, beginning); sorted[at]?.startsWith(beginning) === true; at++) {
+        for (const item of byWord.get(sorted[at] ?? "") ?? []) found.add(item)
+      }
+      return found
+    }
+  }
+}
