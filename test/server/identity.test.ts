@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Schema } from "effect"
 import { Agent, Message, Tool } from "effect-deepagents"
+import { MemoryBackend } from "effect-deepagents/backends"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Server } from "effect-deepagents/server"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -77,6 +78,9 @@ const tries = (ids: Ids): ReadonlyArray<Try> => {
     { path: `${own}/rewind`, body: { entry: null } },
     { path: `${own}/archive`, body: {} },
     { path: own, method: "DELETE" },
+    { path: `${own}/files` },
+    { path: `${own}/files/text?path=/plum.txt` },
+    { path: `${own}/files/content?path=/plum.txt` },
     { path: `/api/chat/${at(ids.thread)}/stream` },
     {
       path: "/api/chat",
@@ -144,6 +148,35 @@ const starts = (id: string): ReadonlyArray<Try> => [
   rpc("SendMessage", { message: { messageId: "m", contextId: id, role: "ROLE_USER", parts: [{ text: "mine" }] } })
 ]
 
+/** What an eavesdropper sends over a WebSocket. */
+const packets = ({ request }: Ids): ReadonlyArray<object> => [
+  { type: "decide", ref: "1", decisions: [{ _tag: "Approve", id: request }] },
+  { type: "decide", ref: "2", decisions: [] },
+  { type: "steer", ref: "3", input: "mine" },
+  { type: "cancel", ref: "4" }
+]
+
+/** Sends packets to a thread, and gives the answers to them, and what else came until then. */
+const talk = (url: string, token: string, thread: string, all: ReadonlyArray<object>) =>
+  Effect.callback<ReadonlyArray<string>>((resume) => {
+    const heard: Array<string> = []
+    // The types are those of browsers, whose client sends no headers.
+    const socket: WebSocket = Reflect.construct(WebSocket, [
+      `${url.replace("http", "ws")}/threads/${at(thread)}/socket`,
+      { headers: { authorization: `Bearer ${token}` } }
+    ])
+    const end = () => resume(Effect.succeed(heard))
+    socket.addEventListener("open", () => {
+      for (const one of all) socket.send(JSON.stringify(one))
+    })
+    socket.addEventListener("message", ({ data }) => {
+      heard.push(String(data))
+      if (heard.filter((text) => /"type":"(?:ack|refused)"/u.test(text)).length >= all.length) socket.close()
+    })
+    socket.addEventListener("close", end)
+    socket.addEventListener("error", end)
+  })
+
 const base64 = (text: string) => Buffer.from(text).toString("base64url")
 
 const idsOf = (thread: string, run: string, request: string): Ids => ({
@@ -154,6 +187,8 @@ const idsOf = (thread: string, run: string, request: string): Ids => ({
   task: `${base64(run)}.${base64(thread)}`
 })
 
+const files = MemoryBackend.make({ files: { "/plum.txt": secret } })
+
 const protocols = ["aiSdk", "agUi", "openAi", "langGraph", "a2a"] as const
 
 describe("identity", () => {
@@ -162,7 +197,7 @@ describe("identity", () => {
     () =>
       Effect.gen(function* () {
         const runs = Server.layer({ helper }).pipe(Layer.provide(Layer.fresh(model)))
-        const url = yield* serve(runs, { protocols })
+        const url = yield* serve(runs, { protocols, files: () => files })
         const run = "0123456789abcdef0123456789abcdef"
         yield* ask(`${url}/threads/report-7/runs`, { body: { agent: "helper", input: secret, id: run } })
         yield* ask(`${url}/threads/report-7/events`)
@@ -194,6 +229,8 @@ describe("identity", () => {
         )
         for (const { status, text } of opened) assert.strictEqual(status, 200, text)
         for (const { text } of opened.slice(0, 2)) assert.include(text, "7421")
+        const text = yield* ask(`${url}/threads/report-7/files/text?path=/plum.txt`)
+        assert.include(text.text, "7421")
         const withoutIds = (text: string, ids: Ids) =>
           Object.values(ids)
             .reduce((rest, id) => rest.replaceAll(id, "ID").replaceAll(at(id), "ID"), text)
@@ -214,6 +251,19 @@ describe("identity", () => {
           )
         })
         for (let index = 0; index < count; index++) yield* compare(index, real)
+        assert.deepStrictEqual(yield* look, before)
+        // Over a WebSocket, too: a foreign thread is a missing one.
+        const missing = idsOf("nothing-7", run, request)
+        const [foreign, none] = [
+          yield* talk(url, "token-of-eve", real.thread, packets(real)),
+          yield* talk(url, "token-of-eve", missing.thread, packets(missing))
+        ]
+        assert.deepStrictEqual(
+          foreign.map((text) => withoutIds(text, real)),
+          none.map((text) => withoutIds(text, missing))
+        )
+        assert.lengthOf(foreign, packets(real).length)
+        assert.notInclude(foreign.join(), "7421")
         assert.deepStrictEqual(yield* look, before)
         const prefix = fc.constantFrom("", "t/acme/", "../acme/", "acme/", "t%2Facme%2F")
         const guess = fc.oneof(fc.constant("report-7"), fc.constant("REPORT-7"), fc.stringMatching(/^[\w-]{8,40}$/u))

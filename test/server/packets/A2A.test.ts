@@ -153,7 +153,21 @@ describe("A2A", () => {
           tasks.map(({ id }) => id),
           [next.id, asked.id]
         )
-        assert.lengthOf((await client.listTasks({ ...list, contextId: "" })).tasks, 1)
+        const newer = await client.listTasks({ ...list, pageSize: 1 })
+        const older = await client.listTasks({ ...list, pageSize: 1, pageToken: newer.nextPageToken })
+        assert.deepStrictEqual(
+          [newer, older].map((page) => [page.tasks.map(({ id }) => id), page.totalSize]),
+          [
+            [[next.id], 2],
+            [[asked.id], 2]
+          ]
+        )
+        assert.strictEqual(older.nextPageToken, "")
+        const failed = await client.listTasks({ ...list, status: TaskState.TASK_STATE_FAILED })
+        assert.deepStrictEqual([failed.tasks, failed.totalSize], [[], 0])
+        await client.sendMessage(say("go"))
+        const all = await client.listTasks({ ...list, contextId: "", pageSize: 1 })
+        assert.deepStrictEqual([all.tasks.length, all.totalSize], [1, 2])
         for (const wrong of [
           () => client.cancelTask({ tenant: "", id: asked.id, metadata: undefined }),
           () => client.sendMessage(say("more", { taskId: asked.id })),

@@ -228,7 +228,7 @@ describe("AG-UI", () => {
       const wait = Tool.make("wait", {
         description: "Waits",
         parameters: {},
-        execute: () => Effect.sleep("200 millis")
+        execute: () => Effect.as(Effect.sleep("200 millis"), "waited")
       })
       const agent = Agent.make({ name: "a", prompt: "", tools: [wait] })
       const model = TestChatModel.script([TestChatModel.calls([{ name: "wait", arguments: {} }]), "All is done."])

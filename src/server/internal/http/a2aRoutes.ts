@@ -7,11 +7,12 @@ import * as Stream from "effect/Stream"
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { Json, type JsonObject } from "../../../core/Json.ts"
 import { makeId, type Message, text } from "../../../core/Message.ts"
+import type { Listing, Thread } from "../../../core/SessionStore.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { sha256Sync } from "../../../support/store/sha256.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
 import { type Asked, decode, encode } from "../../A2A.ts"
-import { decoder } from "../packets/input.ts"
+import { decoder, refuse } from "../packets/input.ts"
 import { observeDecision, observeInput } from "../packets/response.ts"
 import { artifactOf, requestMessageOf, stateOf, statusOf, type TaskState } from "../packets/task.ts"
 import { nameThread } from "../posting.ts"
@@ -133,43 +134,83 @@ const take = Effect.fnUntraced(function* (call: TenantCall, asked: Asked): Effec
 })
 
 const Id = decoder(Schema.Struct({ id: Schema.String }))
-const List = decoder(
-  Schema.Struct({
-    contextId: Schema.optionalKey(Schema.String),
-    status: Schema.optionalKey(Schema.String),
-    pageSize: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))),
-    pageToken: Schema.optionalKey(Schema.String),
-    includeArtifacts: Schema.optionalKey(Schema.Boolean)
-  })
-)
+const List = Schema.Struct({
+  contextId: Schema.optionalKey(Schema.String),
+  status: Schema.optionalKey(Schema.String),
+  pageSize: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))),
+  pageToken: Schema.optionalKey(Schema.String),
+  includeArtifacts: Schema.optionalKey(Schema.Boolean)
+})
+const readList = decoder(List)
 
 /** The inputs of a thread, the newest first. */
 const inputsIn = (messages: ReadonlyArray<Message>): ReadonlyArray<string> =>
   messages.flatMap(({ id }) => (id.startsWith("input:") ? [id.slice("input:".length)] : [])).toReversed()
 
+const isAny = (status: string): boolean => status === "" || status === "TASK_STATE_UNSPECIFIED"
+
+/** Describes the tasks with a state. */
+const describeAll = Effect.fnUntraced(function* (
+  call: TenantCall,
+  names: ReadonlyArray<Named>,
+  { includeArtifacts = false, status = "" }: typeof List.Type
+) {
+  const tasks: Array<JsonObject> = []
+  for (const name of names) {
+    const { state, task } = yield* describe(call, yield* findTask(call, idOf(name)))
+    const { artifacts, ...rest } = task
+    if (isAny(status) || state === status) tasks.push(includeArtifacts ? { ...rest, artifacts: artifacts ?? [] } : rest)
+  }
+  return tasks
+})
+
+/** Lists the tasks of one context, the newest first. The token of a page is the number of tasks before it. */
+const listContext = Effect.fnUntraced(function* (call: TenantCall, asked: typeof List.Type, threadId: string) {
+  const { pageSize = 50, pageToken = "", status = "" } = asked
+  const { store } = call.tenant
+  yield* store.info(threadId)
+  if (!/^\d{0,9}$/u.test(pageToken)) return yield* refuse("pageToken: expected the token of a page")
+  const start = Number(pageToken)
+  const names = inputsIn(yield* readTranscript(store, threadId)).map((inputId) => ({ inputId, threadId }))
+  const next = (total: number) => (start + pageSize < total ? String(start + pageSize) : "")
+  if (isAny(status)) {
+    const tasks = yield* describeAll(call, names.slice(start, start + pageSize), asked)
+    return { tasks, nextPageToken: next(names.length), pageSize, totalSize: names.length }
+  }
+  const all = yield* describeAll(call, names, asked)
+  const tasks = all.slice(start, start + pageSize)
+  return { tasks, nextPageToken: next(all.length), pageSize, totalSize: all.length }
+})
+
+const countThreads = Effect.fnUntraced(function* ({ tenant: { store } }: TenantCall) {
+  let count = 0
+  for (let cursor: string | undefined; ;) {
+    const page: Listing<Thread> = yield* store.list({ limit: 1_000, ...defined({ cursor }) })
+    count += page.items.length
+    if (page.next === null) return count
+    cursor = page.next
+  }
+})
+
+/** Lists the last task of each thread, or the tasks of one context. */
 const listTasks = Effect.fnUntraced(function* (
   call: TenantCall,
   params: unknown
 ): Effect.fn.Return<JsonObject, Failure> {
-  const { contextId = "", includeArtifacts = false, pageSize = 50, pageToken = "", status = "" } = yield* List(params)
+  const asked = yield* readList(params)
+  const { contextId = "", pageSize = 50, pageToken = "", status = "" } = asked
+  if (contextId !== "") return yield* listContext(call, asked, contextId)
   const { store } = call.tenant
-  const page =
-    contextId === ""
-      ? yield* store.list({ limit: pageSize, ...defined({ cursor: pageToken === "" ? undefined : pageToken }) })
-      : { items: [yield* store.info(contextId)], next: null }
-  const tasks: Array<JsonObject> = []
+  const page = yield* store.list({ limit: pageSize, ...defined({ cursor: pageToken === "" ? undefined : pageToken }) })
+  const names: Array<Named> = []
   for (const { threadId } of page.items) {
-    const inputs = inputsIn(yield* readTranscript(store, threadId))
-    // Of each thread its last task, and of one context all of them.
-    for (const inputId of contextId === "" ? inputs.slice(0, 1) : inputs.slice(0, pageSize)) {
-      const { state, task } = yield* describe(call, yield* findTask(call, idOf({ inputId, threadId })))
-      const { artifacts, ...rest } = task
-      if (status === "" || status === "TASK_STATE_UNSPECIFIED" || state === status) {
-        tasks.push(includeArtifacts ? { ...rest, artifacts: artifacts ?? [] } : rest)
-      }
-    }
+    const [inputId] = inputsIn(yield* readTranscript(store, threadId))
+    if (inputId !== undefined) names.push({ inputId, threadId })
   }
-  return { tasks, nextPageToken: page.next ?? "", pageSize, totalSize: tasks.length }
+  const tasks = yield* describeAll(call, names, asked)
+  // The states of all tasks are known by reading all threads only.
+  const totalSize = isAny(status) ? yield* countThreads(call) : tasks.length
+  return { tasks, nextPageToken: page.next ?? "", pageSize, totalSize }
 })
 
 const cancel = Effect.fnUntraced(function* (call: TenantCall, params: unknown): Effect.fn.Return<JsonObject, Failure> {
