@@ -14,6 +14,7 @@ import * as GeminiChatModel from "../../src/models/GeminiChatModel.ts"
 import * as OpenAiChatModel from "../../src/models/OpenAiChatModel.ts"
 import * as OpenAiCompatibleChatModel from "../../src/models/OpenAiCompatibleChatModel.ts"
 import type { Api, Fixture } from "./fixtures.ts"
+import { type Check, requestProblem, strangeIn } from "./openapi.ts"
 import { argsOf, type Said, saidIn } from "./oracle.ts"
 import { problemsIn } from "./requests.ts"
 
@@ -24,6 +25,8 @@ export interface Outcome {
   readonly isSent: boolean
   readonly why: string
   readonly problems: ReadonlyArray<string>
+  /** What the answer has that OpenAI's document does not. */
+  readonly strange?: string | undefined
 }
 
 const apiKey = Redacted.make("key-of-a-replay")
@@ -131,47 +134,65 @@ const differences = (said: Said, message: Message.AiMessage): ReadonlyArray<stri
 /** Groq's failure to read a call holds the call, which the model is asked to repeat. */
 const isFailedCall = ({ events }: Fixture): boolean => JSON.stringify(events).includes("failed_generation")
 
+/** Holds the answer and the requests to OpenAI's document. */
+const documentProblems = (check: Check, fixture: Fixture, sent: ReadonlyArray<Any>) => ({
+  strange: strangeIn(check, fixture),
+  problems: sent
+    .flatMap((body) => requestProblem(check, fixture, body) ?? [])
+    .map((problem) => `a request is not of OpenAI's document: ${problem}`)
+})
+
+/** Replays an answer, and holds it and the requests to OpenAI's document, if there is one. */
+export const replayWith =
+  (check: Check | undefined) =>
+  (fixture: Fixture): Effect.Effect<Outcome> =>
+    Effect.gen(function* () {
+      const said = saidIn(fixture)
+      const tools = toolsOf(said)
+      const sent: Array<Any> = []
+      const fetch: typeof globalThis.fetch = async (_, init) => {
+        sent.push(JSON.parse(typeof init?.body === "string" ? init.body : "{}"))
+        return wireOf(fixture)
+      }
+      const turns = Effect.gen(function* () {
+        const session = yield* ChatModel.open(yield* ChatModel.ChatModel)
+        const first = yield* Stream.runCollect(session.nextTurn(requestOf([Message.human("Hello?")], tools)))
+        const last = first.at(-1)
+        const message = last?._tag === "TurnDone" ? last.message : Message.ai("")
+        const streamed = first.flatMap((part) => (part._tag === "TextDelta" ? [part.text] : [])).join("")
+        yield* Effect.exit(Stream.runDrain(session.nextTurn(requestOf(answered(message), tools))))
+        return { message, streamed }
+      }).pipe(Effect.scoped, Effect.provide(layers[fixture.api](modelIn(fixture.events), fetch, said)))
+      const exit = yield* Effect.exit(turns)
+      const held = check === undefined ? { strange: undefined, problems: [] } : documentProblems(check, fixture, sent)
+      const { strange } = held
+      if (Exit.isSuccess(exit)) {
+        const { message } = exit.value
+        const second = sent[1]
+        const problems = [
+          ...held.problems,
+          ...(isFailedCall(fixture)
+            ? []
+            : said.ends
+              ? differences(said, message)
+              : ["a recording without an end was taken for an answer"]),
+          ...(second === undefined ? ["no second request was sent"] : problemsIn(fixture, message, second))
+        ]
+        return { fixture, kind: "decoded", isSent: second !== undefined, why: "", problems, strange } satisfies Outcome
+      }
+      const error = Cause.squash(exit.cause)
+      const why = error instanceof Error ? error.message : String(error)
+      const isUnsupported = isModelError(error) && error.reason._tag === "Unsupported"
+      const isTyped = isModelError(error)
+      const refused = !isTyped
+        ? [`a defect: ${why}`]
+        : said.ends && !isUnsupported
+          ? [`an answer was refused: ${why}`]
+          : []
+      const problems = [...held.problems, ...refused]
+      const kind = isUnsupported ? "unsupported" : "failure"
+      return { fixture, kind, isSent: false, why, problems, strange } satisfies Outcome
+    })
+
 /** Replays an answer. */
-export const replay = (fixture: Fixture): Effect.Effect<Outcome> =>
-  Effect.gen(function* () {
-    const said = saidIn(fixture)
-    const tools = toolsOf(said)
-    const sent: Array<Any> = []
-    const fetch: typeof globalThis.fetch = async (_, init) => {
-      sent.push(JSON.parse(typeof init?.body === "string" ? init.body : "{}"))
-      return wireOf(fixture)
-    }
-    const turns = Effect.gen(function* () {
-      const session = yield* ChatModel.open(yield* ChatModel.ChatModel)
-      const first = yield* Stream.runCollect(session.nextTurn(requestOf([Message.human("Hello?")], tools)))
-      const last = first.at(-1)
-      const message = last?._tag === "TurnDone" ? last.message : Message.ai("")
-      const streamed = first.flatMap((part) => (part._tag === "TextDelta" ? [part.text] : [])).join("")
-      yield* Effect.exit(Stream.runDrain(session.nextTurn(requestOf(answered(message), tools))))
-      return { message, streamed }
-    }).pipe(Effect.scoped, Effect.provide(layers[fixture.api](modelIn(fixture.events), fetch, said)))
-    const exit = yield* Effect.exit(turns)
-    if (Exit.isSuccess(exit)) {
-      const { message } = exit.value
-      const second = sent[1]
-      const problems = [
-        ...(isFailedCall(fixture)
-          ? []
-          : said.ends
-            ? differences(said, message)
-            : ["a recording without an end was taken for an answer"]),
-        ...(second === undefined ? ["no second request was sent"] : problemsIn(fixture, message, second))
-      ]
-      return { fixture, kind: "decoded", isSent: second !== undefined, why: "", problems } satisfies Outcome
-    }
-    const error = Cause.squash(exit.cause)
-    const why = error instanceof Error ? error.message : String(error)
-    const isUnsupported = isModelError(error) && error.reason._tag === "Unsupported"
-    const isTyped = isModelError(error)
-    const problems = !isTyped
-      ? [`a defect: ${why}`]
-      : said.ends && !isUnsupported
-        ? [`an answer was refused: ${why}`]
-        : []
-    return { fixture, kind: isUnsupported ? "unsupported" : "failure", isSent: false, why, problems } satisfies Outcome
-  })
+export const replay = replayWith(undefined)

@@ -20,14 +20,16 @@ const unpaired = (calls: ReadonlyArray<string>, answers: ReadonlyArray<string>):
 /** Fields that a server sets, and does not want back. */
 const own = new Set(["status", "created_by", "parsed_arguments", "internal_chat_message_metadata_passthrough"])
 
-const comparable = (item: Any): string =>
+/** The text of an item without the fields that a server sets. */
+export const comparable = (item: Any): string =>
   JSON.stringify(
     Object.entries(item)
       .filter(([key, value]) => !own.has(key) && value !== null)
       .sort(([left], [right]) => (left < right ? -1 : 1))
   )
 
-const itemsOf = (events: ReadonlyArray<Any>): ReadonlyArray<Any> => {
+/** The items of an answer of the Responses API. */
+export const itemsOf = (events: ReadonlyArray<Any>): ReadonlyArray<Any> => {
   const last = events.findLast(({ object, response }) => object === "response" || Array.isArray(response?.output))
   const listed = last?.output ?? last?.response?.output ?? []
   return listed.length > 0

@@ -3,12 +3,12 @@
  * `OPENAI_OPENAPI=openapi.json npx vitest run test/models/recorded/openapi.test.ts`.
  */
 import { readFileSync } from "node:fs"
-import { createRequire } from "node:module"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { type ChatModel, type Json, Message } from "effect-deepagents"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
+import { makeCheck } from "../../../scripts/wires/openapi.ts"
 import { askAll, request } from "../openai/asking.ts"
 import { chunk, responseEvents, usageChunk } from "../openai/wire.ts"
 import * as Server from "../servers/openai.ts"
@@ -16,32 +16,9 @@ import { cases, said } from "./responses.ts"
 
 const path = process.env["OPENAI_OPENAPI"]
 
-type Validate = ((value: unknown) => boolean) & {
-  readonly errors?: ReadonlyArray<{ readonly instancePath: string; readonly message?: string }> | null
-}
-
-/** A check against one schema of the document. The validator is one that other tools bring along. */
-const makeCheck = (document: string) => {
-  const Ajv = createRequire(import.meta.url)("ajv/dist/2020.js").default as new (options: object) => {
-    readonly addSchema: (schema: object, key: string) => void
-    readonly getSchema: (ref: string) => Validate | undefined
-  }
-  const ajv = new Ajv({ strict: false, validateFormats: false, logger: false })
-  // What is left in it of an older version of OpenAPI.
-  const read = JSON.parse(document, (_, value: { readonly nullable?: unknown } | null) => {
-    if (typeof value !== "object" || value?.nullable !== true) return value
-    const { nullable: _nullable, ...schema } = value
-    return { anyOf: [schema, { type: "null" }] }
-  }) as object
-  ajv.addSchema(read, "openai")
-  return (schema: string, value: unknown, say: string): void => {
-    const validate = ajv.getSchema(`openai#/components/schemas/${schema}`)
-    assert(validate !== undefined, schema)
-    assert(
-      validate(value),
-      `${say}: ${JSON.stringify(validate.errors?.slice(0, 4))} in ${JSON.stringify(value).slice(0, 600)}`
-    )
-  }
+const makeAssert = (document: string) => {
+  const check = makeCheck(document)
+  return (schema: string, value: unknown, say: string): void => assert.isUndefined(check(schema, value), say)
 }
 
 const tools: ReadonlyArray<ChatModel.ToolDefinition> = ["get_weather", "list_cities"].map((name) => ({
@@ -61,7 +38,7 @@ const history = (message: Message.AiMessage): ReadonlyArray<Message.Message> => 
 const apiKey = Redacted.make("sk-of-a-test")
 
 describe.skipIf(path === undefined)("OpenAI's own description of its API", () => {
-  const check = path === undefined ? () => undefined : makeCheck(readFileSync(path, "utf8"))
+  const check = path === undefined ? () => undefined : makeAssert(readFileSync(path, "utf8"))
 
   for (const store of [false, true]) {
     it.live(`Responses, ${store ? "stored" : "not stored"}`, () =>

@@ -6,7 +6,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Message } from "effect-deepagents"
 import * as Effect from "effect/Effect"
 import { readFixtures } from "../../../scripts/wires/fixtures.ts"
-import { replay } from "../../../scripts/wires/replay.ts"
+import { makeCheck } from "../../../scripts/wires/openapi.ts"
+import { replay, replayWith } from "../../../scripts/wires/replay.ts"
 import { problemsIn } from "../../../scripts/wires/requests.ts"
 
 const sse = (events: ReadonlyArray<unknown>): string =>
@@ -105,6 +106,39 @@ describe("recordings in a folder", () => {
       expect(lost?.join()).toMatch(/c1 has no one answer.*lost or changed.*lost or changed/s)
       const [changed] = of("advisor.sse").map((fixture) => problemsIn(fixture, Message.ai(""), { messages: [] }))
       expect(changed?.join()).toContain("sent without")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("are held to OpenAI's document, in both directions", () =>
+    Effect.gen(function* () {
+      const input = { type: "array", items: { required: ["type"] } }
+      const document = (request: object, event: object) =>
+        makeCheck(
+          JSON.stringify({
+            components: {
+              schemas: {
+                CreateResponse: { type: "object", required: ["model", "input"], ...request },
+                Response: { type: "object", required: ["model", "output"] },
+                ResponseStreamEvent: { type: "object", required: ["type"], ...event }
+              }
+            }
+          })
+        )
+      const fixtures = (yield* recorded).filter(({ api }) => api === "responses")
+      const held = (check: ReturnType<typeof makeCheck>) => Effect.forEach(fixtures, replayWith(check))
+      const right = yield* held(document({}, {}))
+      expect(right.map(({ problems, strange }) => [problems, strange])).toEqual([
+        [[], undefined],
+        [[], undefined]
+      ])
+      const wrong = yield* held(document({ properties: { input } }, {}))
+      // The person's words are a message without a type.
+      expect(wrong.flatMap(({ problems }) => problems).join()).toContain("CreateResponse: /input/0")
+      const newer = yield* held(document({}, { required: ["type", "sequence"] }))
+      expect(newer.map(({ problems, strange }) => [problems.length, strange?.includes("sequence") ?? false])).toEqual([
+        [0, true],
+        [0, false]
+      ])
     }).pipe(Effect.scoped)
   )
 })
