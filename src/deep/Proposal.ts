@@ -17,10 +17,18 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as TextDiff from "effect/TextDiff"
+import * as AgentState from "../core/AgentState.ts"
 import { Backend, type Service } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
+import * as Message from "../core/Message.ts"
 import { canonical } from "../core/schema/jsonTree.ts"
+import type { SessionError } from "../core/SessionError.ts"
+import { SessionStore } from "../core/SessionStore.ts"
+import * as Taint from "../middleware/Taint.ts"
+import { loadThread } from "../sessions/journal.ts"
 import { sha256Sync } from "../support/store/sha256.ts"
+import { isQuoteOf, markText } from "../support/text/marked.ts"
+import { cut } from "../support/text/text.ts"
 import { oneLine, visible } from "../support/text/untrusted.ts"
 
 /** A change of one file. `null` is a file that is not there. `evidence` are words of people that led to it. */
@@ -33,7 +41,7 @@ export const Change = Schema.Struct({
 })
 export interface Change extends Schema.Schema.Type<typeof Change> {}
 
-/** Changes, and their digest: whoever approves a proposal approves this digest. */
+/** Changes, and their digest. An approval of the digest is an approval of exactly these changes. */
 export const Proposal = Schema.Struct({ changes: Schema.Array(Change), digest: Schema.String })
 export interface Proposal extends Schema.Schema.Type<typeof Proposal> {}
 
@@ -124,3 +132,119 @@ export const apply = Effect.fnUntraced(function* ({
     )
   )
 }, Effect.uninterruptible)
+
+/** The changes that the author of a proposal wants: the whole text of each file. */
+export const Draft = Schema.Struct({
+  changes: Schema.Array(
+    Schema.Struct({
+      path: Schema.String,
+      text: Schema.String.annotate({ description: "The whole new text of the file" }),
+      why: Schema.String.annotate({ description: "The reason, in one sentence" }),
+      quotes: Schema.Array(Schema.String).annotate({
+        description: "The words of people that led to the change, copied exactly"
+      })
+    })
+  )
+})
+export type Draft = typeof Draft.Type
+
+/** The words of people in threads, and the threads that are ignored, since they have text from outside. */
+export const Words = Schema.Struct({
+  material: Schema.Array(Schema.Struct({ threadId: Schema.String, words: Schema.String })),
+  ignored: Schema.Array(Schema.String)
+})
+export type Words = typeof Words.Type
+
+/** Files with their texts. `null` is a file that is not there. */
+export const Files = Schema.Array(Schema.Struct({ path: Schema.String, text: Schema.NullOr(Schema.String) }))
+export type Files = typeof Files.Type
+
+const mostWords = 20_000
+const mostFiles = 100
+const longestFile = 32_768
+
+/** Reads the words of people. A state that can't be read may have been marked. */
+const readThread = Effect.fnUntraced(function* (threadId: string) {
+  const { checkpoint } = yield* loadThread(yield* SessionStore, threadId)
+  const labels = AgentState.read(checkpoint?.state ?? {}, Taint.labels)
+  const isMarked = labels._tag === "Failure" || labels.success.arrivals > 0 || labels.success.secrets.length > 0
+  const texts = (checkpoint?.messages ?? []).flatMap((message) =>
+    message.role === "human" && message.source === undefined ? [Message.text(message)] : []
+  )
+  return { threadId, isMarked, words: cut(texts.join("\n\n"), mostWords) }
+})
+
+/** Reads the words of people in threads. Threads that `Taint` has ever marked are ignored, cleared ones too. */
+export const readWords = (threads: ReadonlyArray<string>): Effect.Effect<Words, SessionError, SessionStore> =>
+  Effect.map(Effect.forEach([...new Set(threads)], readThread), (read) => ({
+    material: read.flatMap(({ isMarked, threadId, words }) =>
+      isMarked || words.trim() === "" ? [] : [{ threadId, words }]
+    ),
+    ignored: read.flatMap(({ isMarked, threadId }) => (isMarked ? [threadId] : []))
+  }))
+
+/** A path whose last part has a dot is a file, also if it is not there yet. */
+const isFile = (path: string): boolean => path.slice(path.lastIndexOf("/") + 1).includes(".")
+
+/** Reads the files at the paths. Of a folder it reads Markdown, at any depth: 100 files in all. */
+export const readFiles = Effect.fnUntraced(function* (
+  paths: ReadonlyArray<string>
+): Effect.fn.Return<Files, BackendError, Backend> {
+  const backend = yield* Backend
+  const found = yield* Effect.forEach(paths, (path) =>
+    isFile(path)
+      ? Effect.succeed([path])
+      : backend.glob({ path, pattern: "**/*.md", limit: mostFiles }).pipe(
+          Effect.map(({ entries }) => entries.filter(({ kind }) => kind === "file").map((entry) => entry.path)),
+          Effect.catchIf(
+            ({ reason }) => reason._tag === "NotFound",
+            () => Effect.succeed([])
+          )
+        )
+  )
+  return yield* Effect.forEach([...new Set(found.flat())].slice(0, mostFiles), (path) =>
+    Effect.map(readText(path), (text) => ({ path, text }))
+  )
+})
+
+/** Describes the files and the words of people to the author of a draft. Both are marked as data. */
+export const describe = (paths: ReadonlyArray<string>, files: Files, material: Words["material"]): string =>
+  [
+    `Files that you may change or add to: ${paths.map(oneLine).join(", ")}`,
+    ...files.map(
+      ({ path, text }) =>
+        `${oneLine(path)}${text === null ? " is not there yet." : `:\n${markText(cut(text, longestFile))}`}`
+    ),
+    `Words of people:\n${markText(material.map(({ words }) => words).join("\n\n---\n\n"))}`
+  ].join("\n\n")
+
+/** True for a path that a draft may change: Markdown at or below the paths, written plainly. */
+const isAllowed = (path: string, paths: ReadonlyArray<string>): boolean =>
+  path.split("/").every((part, index) => (part === "" ? index === 0 : part !== "." && part !== "..")) &&
+  !/[\\\p{C}]/u.test(path) &&
+  paths.some((one) =>
+    isFile(one) ? path === one : path.startsWith(`${one.replace(/\/$/, "")}/`) && path.endsWith(".md")
+  )
+
+/**
+ * Makes the proposal of a draft. A change is left out if its path is not allowed, if none of its quotes are words of
+ * people, if it changes nothing, or if its text has over 32,768 characters.
+ */
+export const fromDraft = (
+  { changes }: Draft,
+  paths: ReadonlyArray<string>,
+  files: Files,
+  material: Words["material"]
+): Proposal => {
+  const byPath = new Map<string, Change>()
+  for (const { path, quotes, text, why } of changes) {
+    const before = files.find((file) => file.path === path)?.text ?? null
+    const evidence = quotes.flatMap((quote) => {
+      const source = material.find(({ words }) => isQuoteOf(quote, words))
+      return source === undefined ? [] : [{ threadId: source.threadId, quote }]
+    })
+    if (evidence.length === 0 || before === text || text.length > longestFile || !isAllowed(path, paths)) continue
+    byPath.set(path, { path, before, after: text, why, evidence })
+  }
+  return make([...byPath.values()])
+}

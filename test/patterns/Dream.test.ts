@@ -27,7 +27,7 @@ const clerk = Agent.make({ name: "clerk", prompt: "", tools: [mail], middleware:
 
 const dream = Dream.make({ paths: ["/memories/AGENTS.md", "/skills"] })
 
-const change = (fields: Partial<Dream.Draft["changes"][number]> = {}) => ({
+const change = (fields: Partial<Proposal.Draft["changes"][number]> = {}) => ({
   path: "/memories/AGENTS.md",
   text: "Be brief.\nUse metric units.\n",
   why: "It was asked for.",
