@@ -96,15 +96,15 @@ const sayStep = (step: Step): string => {
 }
 
 /** Records the versions of written files, and of moved files that the agent had already seen. */
-const note = Effect.fnUntraced(function* (seen: Seen, done: ReadonlyArray<Done>) {
-  const written = new Set<string>()
-  for (const { step, version } of done) {
+const note = Effect.fnUntraced(function* (seen: Seen, outcomes: ReadonlyArray<Done>) {
+  const writtenPaths = new Set<string>()
+  for (const { step, version } of outcomes) {
     if (version === undefined || step._tag === "Remove") continue
     if (step._tag === "Move") {
-      const isSeen = written.has(step.from) || (yield* seen.get(step.from)) === step.before.version
+      const isSeen = writtenPaths.has(step.from) || (yield* seen.get(step.from)) === step.before.version
       if (isSeen) yield* seen.set(step.to, version)
     } else {
-      written.add(step.path)
+      writtenPaths.add(step.path)
       yield* seen.set(step.path, version)
     }
   }
@@ -133,10 +133,10 @@ const permitted = (backend: Service, text: string, patch: Patch, paths: Readonly
   if (backend.permit === undefined) return Effect.succeed(anything)
   const changes = patch.changes.flatMap((change): ReadonlyArray<PlannedChange> => {
     if (change._tag === "Delete") return [{ operation: "delete", path: change.path }]
-    const written: PlannedChange = { operation: "write", path: change.path }
+    const write: PlannedChange = { operation: "write", path: change.path }
     return change._tag === "Update" && change.moveTo !== undefined
-      ? [written, { operation: "move", from: change.path, to: change.moveTo }]
-      : [written]
+      ? [write, { operation: "move", from: change.path, to: change.moveTo }]
+      : [write]
   })
   return backend.permit({ text, changes: [...changes, ...paths.map((path) => ({ operation: "read" as const, path }))] })
 }
@@ -158,14 +158,14 @@ const tool = once(() =>
         paths,
         Effect.fnUntraced(function* (seen) {
           const steps = yield* Effect.mapError(plan(backend, patch), failed)
-          const done = yield* Effect.mapError(commit(backend, steps), broken)
-          yield* note(seen, done)
-          const lines = done.map(({ step }) => `- ${sayStep(step)}`)
+          const outcomes = yield* Effect.mapError(commit(backend, steps), broken)
+          yield* note(seen, outcomes)
+          const lines = outcomes.map(({ step }) => `- ${sayStep(step)}`)
           return ToolOutput.make(
             lines.length === 0
               ? "Nothing to do: the files are as the patch wants them."
               : ["Done:", ...lines].join("\n"),
-            { details: { kind: "patch", files: done.map(({ step }) => detailsOf(step)) } }
+            { details: { kind: "patch", files: outcomes.map(({ step }) => detailsOf(step)) } }
           )
         })
       )

@@ -92,22 +92,22 @@ const executor = (backend: Backend.Service, options: Options, processes: Process
   const modes = new Map<string, number>()
   return Effect.fnUntraced(function* (
     command: string,
-    given: Sandbox.ExecuteOptions | undefined,
+    executeOptions: Sandbox.ExecuteOptions | undefined,
     put: Put
   ): Effect.fn.Return<number, BackendError.BackendError> {
-    const path = given?.cwd ?? "/"
+    const path = executeOptions?.cwd ?? "/"
     const cwd = yield* Effect.fromResult(Path.normalize(operation, path))
-    const refusal = refusalOf(path, command, given?.env)
+    const refusal = refusalOf(path, command, executeOptions?.env)
     if (refusal !== undefined) return yield* Effect.fail(refusal)
     if (cwd !== "/") yield* Effect.mapError(backend.ls(cwd), (error) => BackendError.at(error, operation, path))
-    const limit = Math.max(0, Duration.toMillis(Duration.fromInputUnsafe(given?.timeout ?? defaultTimeout)))
+    const limit = Math.max(0, Duration.toMillis(Duration.fromInputUnsafe(executeOptions?.timeout ?? defaultTimeout)))
     let last = ""
     const line = {
       command,
       cwd,
       limit,
-      env: { HOME: "/", ...options.env, ...given?.env },
-      stdin: given?.stdin ?? "",
+      env: { HOME: "/", ...options.env, ...executeOptions?.env },
+      stdin: executeOptions?.stdin ?? "",
       network: options.network,
       maxCommands: options.maxCommands ?? defaultCommands,
       maxLoopIterations: options.maxLoopIterations ?? defaultIterations,
@@ -116,7 +116,7 @@ const executor = (backend: Backend.Service, options: Options, processes: Process
     const ended = yield* Execute.execute(processes, Files.make(backend, modes), line, (output) => {
       last = (last + output.text).slice(-2 * shownAtTimeout)
       put(output)
-    }).pipe(Effect.catch((gone) => Effect.succeed<Execute.Ended>({ _tag: "Broken", problem: gone.problem })))
+    }).pipe(Effect.catch((failure) => Effect.succeed<Execute.Ended>({ _tag: "Broken", problem: failure.problem })))
     const detail = endOfText(last, shownAtTimeout)
     const failing = (reason: BackendError.Reason, more: string) =>
       Effect.fail(BackendError.make(operation, path, reason, more === "" ? undefined : { detail: more }))

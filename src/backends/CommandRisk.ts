@@ -243,10 +243,10 @@ const programRisks = (words: ReadonlyArray<string>): ReadonlyArray<Risk> => {
   const name = nameOf(words[0] ?? "")
   const rest = words.slice(1)
   const program = { name, words, rest, targets: targetsOf(rest) }
-  const known = name.startsWith("mkfs.") ? "mkfs" : name
+  const tableName = name.startsWith("mkfs.") ? "mkfs" : name
   return [
     ...byProgram.flatMap(({ detail, kind, names }): ReadonlyArray<Risk> => {
-      const text = names.includes(known) ? detail(program) : undefined
+      const text = names.includes(tableName) ? detail(program) : undefined
       return text === undefined ? [] : [{ kind, detail: text }]
     }),
     ...hazardsOf(words, name === "git" ? gitWords(words)[0] : undefined).flatMap(({ detail, kind }) =>
@@ -266,14 +266,14 @@ const runsInput = (words: ReadonlyArray<string>): boolean =>
 
 /** The texts in a pipe that its last command reads. */
 const textsOf = (pipe: ReadonlyArray<Simple>): ReadonlyArray<string> =>
-  pipe.flatMap(({ given, words }) => {
+  pipe.flatMap(({ inputs, words }) => {
     const says = /^(?:echo|printf)$/.test(nameOf(words[0] ?? ""))
-    return says ? [...given, targetsOf(words.slice(1)).join(" ")] : given
+    return says ? [...inputs, targetsOf(words.slice(1)).join(" ")] : inputs
   })
 
 /** The risks of programs read from a pipe, a here-document or a here-string. */
 const inputRisks = (pipe: ReadonlyArray<Simple>, depth: number): ReadonlyArray<Risk> => {
-  const runner = pipe.find(({ given, words }, index) => (index > 0 || given.length > 0) && runsInput(words))
+  const runner = pipe.find(({ inputs, words }, index) => (index > 0 || inputs.length > 0) && runsInput(words))
   if (runner === undefined) return []
   const name = nameOf(runner.words[0] ?? "")
   const isDownload = pipe.some(({ words }) => downloaders.has(nameOf(words[0] ?? "")))

@@ -123,15 +123,15 @@ export const decide = (
   rules: ReadonlyArray<CommandRule>,
   learned: ReadonlyArray<Learned> = []
 ): Ruling.Ruling | undefined => {
-  const refused = rules.find((rule) => rule.ruling === "refuse" && isFor(rule, line))
-  if (refused !== undefined) {
-    const why = refused.reason === undefined ? "" : ` ${refused.reason}`
-    return Ruling.refuse(nameOf(refused), `Not executed: a rule refuses it (${nameOf(refused)}).${why}`)
+  const refuseRule = rules.find((rule) => rule.ruling === "refuse" && isFor(rule, line))
+  if (refuseRule !== undefined) {
+    const why = refuseRule.reason === undefined ? "" : ` ${refuseRule.reason}`
+    return Ruling.refuse(nameOf(refuseRule), `Not executed: a rule refuses it (${nameOf(refuseRule)}).${why}`)
   }
-  const asked = rules.find((rule) => rule.ruling === "ask" && isFor(rule, line))
-  if (asked !== undefined) {
-    const { deciders, expiresIn, reason } = asked
-    return Ruling.ask(nameOf(asked), { reason, deciders, expiresIn, byPerson: true })
+  const askRule = rules.find((rule) => rule.ruling === "ask" && isFor(rule, line))
+  if (askRule !== undefined) {
+    const { deciders, expiresIn, reason } = askRule
+    return Ruling.ask(nameOf(askRule), { reason, deciders, expiresIn, byPerson: true })
   }
   if (isReading(line, where)) return Ruling.allow("reads")
   const anything = rules.find(({ command = "*", ruling }) => ruling === "allow" && command.trim() === "*")
@@ -143,9 +143,9 @@ export const decide = (
     commands !== undefined &&
     everyCommand(commands, where, (command, going) => {
       if (isReadingCommand(command, where, going)) return true
-      const found = allowing.find(({ pattern }) => pattern !== undefined && allows(pattern, command, where, going.cwds))
-      if (found !== undefined) used.push(nameOf(found.rule))
-      return found !== undefined
+      const match = allowing.find(({ pattern }) => pattern !== undefined && allows(pattern, command, where, going.cwds))
+      if (match !== undefined) used.push(nameOf(match.rule))
+      return match !== undefined
     })
   if (isAllowed) return Ruling.allow([...new Set(used)].join(", "), { settles: true })
   return Alike.isCovered(learned, line, where) ? Ruling.allow("learned", { settles: true }) : undefined

@@ -57,7 +57,7 @@ export const make = (fallback: Backend.Service, routes: Mounts): Effect.Effect<B
  * folder beside a local shell), or if the route is a sandbox whose own commands reach them.
  */
 export const makeSandbox = (fallback: Sandbox.Service, routes: Mounts): Effect.Effect<Sandbox.Service, InvalidRoute> =>
-  Effect.map(Effect.fromResult(routesOf(fallback, routes)), (made) => sandboxOf(fallback, made))
+  Effect.map(Effect.fromResult(routesOf(fallback, routes)), (checkedRoutes) => sandboxOf(fallback, checkedRoutes))
 
 /** Layers of backends by mount path. */
 type Layers = {
@@ -78,8 +78,8 @@ const build = <const Routes extends Layers>(routes: Routes, memo: Layer.MemoMap,
       Layer.buildWithMemoMap(layer, memo, scope),
       (context) => [route, Context.get(context, Backend.Backend)] as const
     )
-  return Effect.map(Effect.forEach(layers, one, { concurrency: "unbounded" }), (built): Mounts =>
-    Object.fromEntries(built)
+  return Effect.map(Effect.forEach(layers, one, { concurrency: "unbounded" }), (mounts): Mounts =>
+    Object.fromEntries(mounts)
   )
 }
 
@@ -121,7 +121,7 @@ export const layerSandbox = <E, R, const Routes extends Layers, More = never>(op
     Effect.gen(function* () {
       const context = yield* Layer.buildWithMemoMap(options.default, memo, scope)
       const mounts = yield* build(options.routes, memo, scope)
-      const made = yield* makeSandbox(Context.get(context, Sandbox.Sandbox), mounts)
-      return Context.merge(context, Sandbox.context(Sandbox.traced(made)))
+      const sandbox = yield* makeSandbox(Context.get(context, Sandbox.Sandbox), mounts)
+      return Context.merge(context, Sandbox.context(Sandbox.traced(sandbox)))
     })
   )

@@ -87,11 +87,11 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
     create: provider.call(() => client.create(create)),
     connect: (sandboxId) =>
       provider.call(async () => {
-        const found = await client.get(sandboxId)
-        if (found.state !== "started") await client.start(found)
-        return found
+        const sandbox = await client.get(sandboxId)
+        if (sandbox.state !== "started") await client.start(sandbox)
+        return sandbox
       }),
-    end: (made) => provider.call(() => client.delete(made)),
+    end: (sandbox) => provider.call(() => client.delete(sandbox)),
     idOf: ({ id }) => id
   })
   return yield* service(machine, Provider.common(options), provider)

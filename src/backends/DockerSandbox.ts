@@ -91,15 +91,15 @@ const unsupported = (detail: string) =>
 const openApi = ({ socket = findSocket(process.env) }: Engine): Api.Api => Api.make(makeClient(socket), socket)
 
 /** The real path of the folder. With the engine's socket in it, the container could start others on this machine. */
-const resolveFolder = Effect.fnUntraced(function* (given: string, socketPath: string) {
-  const path = NodePath.resolve(given)
-  const real = yield* on("open", given, System.realpath(path))
-  const isFolder = (yield* on("open", given, System.stat(real))).isDirectory()
-  if (!isFolder) return yield* Effect.fail(BackendError.make("open", given, { _tag: "NotDirectory" }))
+const resolveFolder = Effect.fnUntraced(function* (inputPath: string, socketPath: string) {
+  const path = NodePath.resolve(inputPath)
+  const real = yield* on("open", inputPath, System.realpath(path))
+  const isFolder = (yield* on("open", inputPath, System.stat(real))).isDirectory()
+  if (!isFolder) return yield* Effect.fail(BackendError.make("open", inputPath, { _tag: "NotDirectory" }))
   const socket = yield* Effect.orElseSucceed(System.realpath(socketPath), () => socketPath)
   const isBelow = !NodePath.relative(real, socket).startsWith("..")
   return isBelow
-    ? yield* unsupported(`the folder ${given} holds the socket of the container engine: choose a folder without it`)
+    ? yield* unsupported(`the folder ${inputPath} holds the socket of the container engine: choose a folder without it`)
     : real
 })
 
@@ -195,10 +195,10 @@ export const make = (options: Options): Effect.Effect<Container, BackendError.Ba
       pause: Containers.pause(api, id),
       resume: Containers.resume(api, id),
       address: (port) =>
-        Effect.flatMap(Containers.addressOf(api, id, port), (found) =>
-          found === undefined
+        Effect.flatMap(Containers.addressOf(api, id, port), (address) =>
+          address === undefined
             ? unsupported(`the port ${port} is not one of the manifest's, or the container does not run`)
-            : Effect.succeed(found)
+            : Effect.succeed(address)
         )
     }
   })

@@ -105,7 +105,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
         : Machine.create(template, { ...create, ...connection })
     ),
     connect: (sandboxId) => provider.call(() => Machine.connect(sandboxId, connection)),
-    end: (made) => Effect.asVoid(provider.call(() => made.kill())),
+    end: (sandbox) => Effect.asVoid(provider.call(() => sandbox.kill())),
     idOf: ({ sandboxId }) => sandboxId
   })
   return yield* service(machine, Provider.common(options), provider)

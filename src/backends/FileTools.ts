@@ -104,12 +104,12 @@ const offerOf = ({ documents = [], only = names }: Options): Offer => {
   if (wanted.has("edit_file")) wanted.add("read_file")
   const offered = names.filter((name) => wanted.has(name))
   const key = offered.join(" ")
-  const known = documents.length === 0 ? offers.get(key) : undefined
-  if (known !== undefined) return known
+  const cachedOffer = documents.length === 0 ? offers.get(key) : undefined
+  if (cachedOffer !== undefined) return cachedOffer
   const kit = makeKit(new Set(offered), documents)
-  const made = { kit, tools: offered.map((name) => makers[name](kit)) }
-  if (documents.length === 0) offers.set(key, made)
-  return made
+  const offer = { kit, tools: offered.map((name) => makers[name](kit)) }
+  if (documents.length === 0) offers.set(key, offer)
+  return offer
 }
 
 const makeTools = (

@@ -98,8 +98,8 @@ export const make = (options: Options = {}): Effect.Effect<Service> =>
   Effect.gen(function* () {
     const { files, maxFileSize } = options
     // Made on first use: many runs never use their backend.
-    const made = once(() => Derive.make(makePrimitives(), Locks.make(), { maxFileSize }))
-    const backend = Derive.suspend(() => Effect.sync(made))
+    const makeBackend = once(() => Derive.make(makePrimitives(), Locks.make(), { maxFileSize }))
+    const backend = Derive.suspend(() => Effect.sync(makeBackend))
     if (files === undefined) return backend
     const content = Object.entries(files).map(([path, file]) => ({ path, content: Derive.toBytes(file) }))
     for (const outcome of yield* backend.upload(content)) {

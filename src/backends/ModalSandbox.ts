@@ -114,7 +114,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
           defined({ tokenId: Provider.keyOf(tokenId), tokenSecret: Provider.keyOf(tokenSecret), environment })
         )
     ),
-    (made) => Effect.ignore(provider.call(async () => made.close()))
+    (opened) => Effect.ignore(provider.call(async () => opened.close()))
   )
   const machine = yield* Provider.acquireMachine(provider, options, {
     create: provider.call(async () =>
@@ -125,7 +125,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
       )
     ),
     connect: (sandboxId) => provider.call(() => client.sandboxes.fromId(sandboxId)),
-    end: (made) => provider.call(() => made.terminate()),
+    end: (sandbox) => provider.call(() => sandbox.terminate()),
     idOf: ({ sandboxId }) => sandboxId
   })
   return yield* service(machine, Provider.common(options), provider)

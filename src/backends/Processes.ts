@@ -111,12 +111,12 @@ interface Notice {
  * A notice counts once it is in the conversation.
  */
 export const notices = (): Middleware.Middleware => {
-  const sent = Attached.make<Run, Notice>()
+  const noticesByRun = Attached.make<Run, Notice>()
   return Middleware.make({
     name,
     beforeModel: Effect.fnUntraced(function* (run: Run) {
       const table = yield* tableOf(run)
-      const last = sent.get(run)
+      const last = noticesByRun.get(run)
       if (last !== undefined && run.messages.findLast(({ id }) => id === last.message) !== undefined) {
         yield* table.told(last.ids)
       }
@@ -124,7 +124,7 @@ export const notices = (): Middleware.Middleware => {
       if (ended.length === 0) return undefined
       const makeId = yield* IdGenerator
       const message = makeId()
-      sent.set(run, { message, ids: ended.map(({ id }) => id) })
+      noticesByRun.set(run, { message, ids: ended.map(({ id }) => id) })
       return Middleware.continueWith(Message.human(describeNotice(ended), { id: message, source }))
     })
   })

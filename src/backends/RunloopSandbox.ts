@@ -82,13 +82,13 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
     create: provider.call(() => client.devbox.create(create)),
     connect: (sandboxId) =>
       provider.call(async () => {
-        const found = client.devbox.fromId(sandboxId)
-        const { status } = await found.getInfo()
-        if (status === "suspended") await found.resume()
-        else await found.awaitRunning()
-        return found
+        const devbox = client.devbox.fromId(sandboxId)
+        const { status } = await devbox.getInfo()
+        if (status === "suspended") await devbox.resume()
+        else await devbox.awaitRunning()
+        return devbox
       }),
-    end: (made) => Effect.asVoid(provider.call(() => made.shutdown())),
+    end: (devbox) => Effect.asVoid(provider.call(() => devbox.shutdown())),
     idOf: ({ id }) => id
   })
   return yield* service(machine, Provider.common(options), provider)

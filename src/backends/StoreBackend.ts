@@ -55,30 +55,30 @@ const longest = 4_096
 interface Shared {
   readonly paths: Locks.Locks
   readonly indexes: Locks.Locks
-  readonly known: StoreFiles.KnownPages
+  readonly pageCache: StoreFiles.KnownPages
 }
 
 // Shared by all layers of this process on one store.
 const locksOf = new WeakMap<KeyValueStore, Shared>()
 
 const sharedOf = (store: KeyValueStore): Shared => {
-  const shared = locksOf.get(store) ?? { paths: Locks.make(), indexes: Locks.make(), known: new Map() }
+  const shared = locksOf.get(store) ?? { paths: Locks.make(), indexes: Locks.make(), pageCache: new Map() }
   locksOf.set(store, shared)
   return shared
 }
 
 /** Makes the hash function. Its texts have one length and lower case, and suit any key, file name and collation. */
 const makeHash = Effect.map(Digest.Digest, ({ digestHex }) => {
-  const known = new Map<string, string>()
+  const hashes = new Map<string, string>()
   const encoder = new TextEncoder()
   return (text: string): Effect.Effect<string> =>
     Effect.suspend(() => {
-      const found = known.get(text)
-      if (found !== undefined) return Effect.succeed(found)
+      const cachedHash = hashes.get(text)
+      if (cachedHash !== undefined) return Effect.succeed(cachedHash)
       return Effect.map(digestHex(Digest.sha256, encoder.encode(text)), (hash) => {
-        if (text.length <= longest) known.set(text, hash)
-        const oldest = known.size > remembered ? known.keys().next().value : undefined
-        if (oldest !== undefined) known.delete(oldest)
+        if (text.length <= longest) hashes.set(text, hash)
+        const oldest = hashes.size > remembered ? hashes.keys().next().value : undefined
+        if (oldest !== undefined) hashes.delete(oldest)
         return hash
       })
     })
@@ -109,7 +109,7 @@ export const make = <R = never>(options: Options<R>): Effect.Effect<Service, nev
     const store = yield* KeyValueStore
     const context = yield* Effect.context<R>()
     const hash = yield* makeHash
-    const { indexes, known, paths } = sharedOf(store)
+    const { indexes, pageCache, paths } = sharedOf(store)
     const { maxFileSize, namespace } = options
     // Services of the request override the services of the layer.
     const current = Effect.isEffect(namespace)
@@ -117,17 +117,17 @@ export const make = <R = never>(options: Options<R>): Effect.Effect<Service, nev
       : Effect.succeed(namespace)
     return Derive.suspend(() =>
       Effect.gen(function* () {
-        const given = yield* current
-        const tenant = yield* hash(JSON.stringify(typeof given === "string" ? [given] : given))
+        const tenantName = yield* current
+        const tenant = yield* hash(JSON.stringify(typeof tenantName === "string" ? [tenantName] : tenantName))
         const prefixPath = (path: string) => `/${tenant}${path}`
         const primitives = StoreFiles.primitives({
           store,
           // Paths contain no NUL.
           keyOf: (kind, path, place) => Effect.map(hash(`${path}\0${place}`), (name) => `${tenant}-${kind}-${name}`),
           alone: indexes.hold([`/${tenant}`]),
-          known
+          pageCache
         })
-        const locks = { ...paths, hold: (held: ReadonlyArray<string>) => paths.hold(held.map(prefixPath)) }
+        const locks = { ...paths, hold: (heldPaths: ReadonlyArray<string>) => paths.hold(heldPaths.map(prefixPath)) }
         return Derive.make(primitives, locks, { concurrency, maxFileSize })
       })
     )

@@ -114,7 +114,7 @@ const make = Effect.fnUntraced(function* (options: Options = {}) {
   const machine = yield* Provider.acquireMachine(provider, options, {
     create: provider.call(() => Machine.create({ ...create, ...credentials })),
     connect: (name) => provider.call(() => Machine.get({ name, ...credentials })),
-    end: (made) => Effect.asVoid(provider.call(() => made.stop())),
+    end: (sandbox) => Effect.asVoid(provider.call(() => sandbox.stop())),
     idOf: ({ name }) => name
   })
   return yield* service(machine, Provider.common(options), provider)

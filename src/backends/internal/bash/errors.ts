@@ -1,6 +1,6 @@
 /** Maps failures of a file system to messages of a shell. */
 
-const known = {
+const messages = {
   ENOENT: "no such file or directory",
   EEXIST: "file already exists",
   EISDIR: "illegal operation on a directory",
@@ -13,7 +13,7 @@ const known = {
   EIO: "input/output error"
 } as const
 
-export type Code = keyof typeof known
+export type Code = keyof typeof messages
 
 /** The failure of a call of a file system. */
 export interface Fault {
@@ -23,11 +23,11 @@ export interface Fault {
 }
 
 export const toError = ({ call, code, path }: Fault): Error =>
-  Object.assign(new Error(`${code}: ${known[code]}, ${call} '${path}'`), { code })
+  Object.assign(new Error(`${code}: ${messages[code]}, ${call} '${path}'`), { code })
 
 /** The words of a shell for a redirection that is refused. */
 export const complaint = ({ code, path }: Fault): string =>
-  `bash: ${path}: ${code === "EISDIR" ? "is a directory" : known[code]}\n`
+  `bash: ${path}: ${code === "EISDIR" ? "is a directory" : messages[code]}\n`
 
 /**
  * The message of a shell for a failure that just-bash lets through: output that could not be written, which ends the
@@ -39,6 +39,6 @@ export const complaintOf = (cause: unknown): string | undefined => {
   const quote = cause.message.indexOf("'")
   const isQuoted = quote !== -1 && quote < cause.message.length - 1 && cause.message.endsWith("'")
   const path = isQuoted ? cause.message.slice(quote + 1, -1) : undefined
-  const said = Object.entries(known).find(([one]) => one === code)?.[1]
-  return said === undefined ? undefined : `bash: ${path === undefined ? "" : `${path}: `}${said}\n`
+  const message = Object.entries(messages).find(([one]) => one === code)?.[1]
+  return message === undefined ? undefined : `bash: ${path === undefined ? "" : `${path}: `}${message}\n`
 }

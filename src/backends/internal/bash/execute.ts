@@ -109,11 +109,11 @@ export const execute = (
           process.tell({ _tag: "Run", run, hasPrograms, ...command })
           return served
         })
-        const late = Effect.suspend(() => {
+        const abort = Effect.suspend(() => {
           process.tell({ _tag: "Abort" })
           return Effect.as(Effect.raceFirst(Effect.asVoid(served), pause(lastWords)), { _tag: "Late" } as const)
         })
-        return yield* Effect.timeoutOrElse(started, { duration: command.limit, orElse: () => late })
+        return yield* Effect.timeoutOrElse(started, { duration: command.limit, orElse: () => abort })
       })
     )
   )

@@ -26,7 +26,7 @@ const nothing = new Uint8Array()
 
 const operations = (backend: Backend.Service, view: View, modes: Map<string, number>) => {
   /** Files that were written by this line. */
-  const written = new Set<string>()
+  const writtenPaths = new Set<string>()
 
   const readFile = (path: string): Failing<Uint8Array> => {
     if (isDevice(path)) return Effect.succeed(nothing)
@@ -55,7 +55,7 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
           outcome === undefined ? ({ code: "EIO", call: "open", path } as const) : faultOf("open", path)(outcome.error)
         )
       }
-      written.add(path)
+      writtenPaths.add(path)
       view.changed(path)
     })
 
@@ -66,14 +66,14 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
       const bytes = joinBytes(before, added)
       const text = Result.try(() => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes))
       if (Result.isFailure(text)) return yield* write(path, bytes)
-      const done = yield* Effect.result(backend.write(path, text.success, { version: file.version }))
-      if (Result.isSuccess(done)) {
-        written.add(path)
+      const result = yield* Effect.result(backend.write(path, text.success, { version: file.version }))
+      if (Result.isSuccess(result)) {
+        writtenPaths.add(path)
         return view.changed(path)
       }
-      return yield* done.failure.reason._tag === "Conflict" && left > 0
+      return yield* result.failure.reason._tag === "Conflict" && left > 0
         ? replaced(path, added, left - 1)
-        : Effect.fail(faultOf("open", path)(done.failure))
+        : Effect.fail(faultOf("open", path)(result.failure))
     })
 
   const append = (path: string, added: Uint8Array): Failing<void> => {
@@ -92,7 +92,7 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
     return Effect.flatMap(view.find("open", path), (node) => {
       if (node === undefined) return write(path, nothing)
       if (node.kind === "directory") return fail("EISDIR", "open", path)
-      return written.has(path) ? Effect.void : replaced(path, nothing, attempts)
+      return writtenPaths.has(path) ? Effect.void : replaced(path, nothing, attempts)
     })
   }
 
@@ -102,9 +102,9 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
       if (node?.kind === "directory" && recursive) return
       if (node !== undefined) return yield* fail("EEXIST", "mkdir", path)
       for (let above = Path.parent(path); ; above = Path.parent(above)) {
-        const found = yield* view.find("mkdir", above)
-        if (found !== undefined && found.kind !== "directory") return yield* fail("ENOTDIR", "mkdir", path)
-        if (found !== undefined) break
+        const parent = yield* view.find("mkdir", above)
+        if (parent !== undefined && parent.kind !== "directory") return yield* fail("ENOTDIR", "mkdir", path)
+        if (parent !== undefined) break
         if (!recursive) return yield* fail("ENOENT", "mkdir", path)
       }
       view.makeDirectory(path)
@@ -123,7 +123,7 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
         Effect.mapError(faultOf("rm", path))
       )
       modes.delete(path)
-      written.delete(path)
+      writtenPaths.delete(path)
       view.forget(path)
       view.changed(path)
     })
@@ -159,13 +159,13 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
       if (!recursive) return yield* fail("EISDIR", "cp", from)
       if (Path.isWithin(to, from)) return yield* fail("EINVAL", "cp", to)
       const query = { pattern: "**", path: from, ignored: true, limit: mostFiles }
-      const found = yield* backend.glob(query).pipe(
+      const listing = yield* backend.glob(query).pipe(
         Effect.catchReason("BackendError", "NotFound", () => Effect.succeed<Backend.Listing>({ entries: [] })),
         Effect.mapError(faultOf("cp", from))
       )
-      if (found.truncated !== undefined) return yield* fail("EFBIG", "cp", from)
+      if (listing.truncated !== undefined) return yield* fail("EFBIG", "cp", from)
       view.makeDirectory(to)
-      for (const { path } of found.entries) {
+      for (const { path } of listing.entries) {
         const place = Path.join(to, Path.relative(path, from))
         view.makeDirectory(Path.parent(place))
         yield* write(place, yield* readFile(path))
@@ -182,7 +182,7 @@ export interface Files {
   readonly hasPrograms: Effect.Effect<boolean>
 }
 
-const done: Reply = {}
+const emptyReply: Reply = {}
 
 /**
  * The files of one command line. `modes` outlive it: backends have no modes, and an executable file should stay
@@ -207,8 +207,8 @@ export const make = (backend: Backend.Service, modes: Map<string, number>): File
     })
 
   const names = (path: string): Failing<Reply> =>
-    Effect.map(view.names("scandir", path), (found) => ({
-      names: Array.from(found, ([name, kind]) => ({ name, kind })).sort((left, right) =>
+    Effect.map(view.names("scandir", path), (entries) => ({
+      names: Array.from(entries, ([name, kind]) => ({ name, kind })).sort((left, right) =>
         left.name < right.name ? -1 : 1
       )
     }))
@@ -218,11 +218,11 @@ export const make = (backend: Backend.Service, modes: Map<string, number>): File
       case "read":
         return Effect.map(run.read(path), (bytes) => ({ bytes }))
       case "write":
-        return Effect.as(run.write(path, call.content), done)
+        return Effect.as(run.write(path, call.content), emptyReply)
       case "append":
-        return Effect.as(run.append(path, call.content), done)
+        return Effect.as(run.append(path, call.content), emptyReply)
       case "open":
-        return Effect.as(run.open(path, call.append), done)
+        return Effect.as(run.open(path, call.append), emptyReply)
       case "stat":
       case "lstat":
         return status(call.op, path)
@@ -234,28 +234,28 @@ export const make = (backend: Backend.Service, modes: Map<string, number>): File
       case "list":
         return names(path)
       case "mkdir":
-        return Effect.as(run.makeDirectory(path, call.recursive), done)
+        return Effect.as(run.makeDirectory(path, call.recursive), emptyReply)
       case "remove":
-        return Effect.as(run.remove(path, call.recursive, call.force), done)
+        return Effect.as(run.remove(path, call.recursive, call.force), emptyReply)
       case "copy":
-        return Effect.flatMap(normal("cp", call.to), (to) => Effect.as(run.copy(path, to, call.recursive), done))
+        return Effect.flatMap(normal("cp", call.to), (to) => Effect.as(run.copy(path, to, call.recursive), emptyReply))
       case "move":
-        return Effect.flatMap(normal("rename", call.to), (to) => Effect.as(run.move(path, to), done))
+        return Effect.flatMap(normal("rename", call.to), (to) => Effect.as(run.move(path, to), emptyReply))
       case "chmod":
         return Effect.map(view.stat("chmod", path), () => {
           modes.set(path, call.mode & 0o777)
-          return done
+          return emptyReply
         })
       case "readlink":
         return Effect.flatMap(view.stat("readlink", path), ({ isLink }) =>
-          isLink ? led("readlink", path) : fail("EINVAL", "readlink", path)
+          isLink ? resolvePath("readlink", path) : fail("EINVAL", "readlink", path)
         )
       case "realpath":
-        return Effect.andThen(view.stat("realpath", path), led("realpath", path))
+        return Effect.andThen(view.stat("realpath", path), resolvePath("realpath", path))
     }
   }
 
-  const led = (call: string, path: string): Failing<Reply> =>
+  const resolvePath = (call: string, path: string): Failing<Reply> =>
     Effect.flatMap(view.real(call, path), (real) =>
       real === undefined ? fail("EACCES", call, path) : Effect.succeed({ path: real })
     )

@@ -104,8 +104,8 @@ const launch = Effect.fnUntraced(function* (program: URL) {
 })
 
 /** Decides whether the child keeps this process alive. */
-const hold = ({ child }: Running, held: boolean): void => {
-  if (held) {
+const hold = ({ child }: Running, isHeld: boolean): void => {
+  if (isHeld) {
     child.ref()
     child.channel?.ref()
   } else {

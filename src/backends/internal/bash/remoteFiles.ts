@@ -68,7 +68,7 @@ export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
   }
 
   /** Targets of redirections, as written. */
-  const given = new Map<string, string>()
+  const targets = new Map<string, string>()
   const complaints = new Map<string, string>()
   /** Targets that were opened when the shell asked for them, and targets that failed to open. */
   const opened = new Set<string>()
@@ -81,7 +81,7 @@ export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
     closed.delete(target)
     const { answer } = await ask({ op: "open", path, append: use === "add" })
     if (isFault(answer)) {
-      complaints.set(given.get(target) ?? path, complaint({ ...answer, path }))
+      complaints.set(targets.get(target) ?? path, complaint({ ...answer, path }))
       closed.set(target, toError(answer))
       return true
     }
@@ -107,9 +107,9 @@ export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
   }
 
   let links: Links = "followed"
-  const treat = async <A>(shown: Links, run: () => Promise<A>): Promise<A> => {
+  const treat = async <A>(mode: Links, run: () => Promise<A>): Promise<A> => {
     const before = links
-    links = shown
+    links = mode
     return run().finally(() => {
       links = before
     })
@@ -174,7 +174,7 @@ export const make = ({ ask, put }: World, programs: boolean): RemoteFiles => {
       const resolved = resolve(unmarked(base).path, target.path)
       if (target.use === undefined) return resolved
       const place = markPath(target.use, resolved)
-      given.set(place, target.path)
+      targets.set(place, target.path)
       return place
     },
     getAllPaths: () => [],

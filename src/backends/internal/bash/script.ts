@@ -119,8 +119,8 @@ const toOutput = (command: CommandNode, fds: ReadonlyArray<1 | 2>): CommandNode 
 const writingPipeline = (pipeline: PipelineNode): PipelineNode => {
   const { commands, pipeStderr, timed } = pipeline
   const [only] = commands
-  const written = commands.length === 1 && only !== undefined && timed !== true ? inside(only) : undefined
-  if (written !== undefined) return { ...pipeline, commands: [written] }
+  const replacement = commands.length === 1 && only !== undefined && timed !== true ? inside(only) : undefined
+  if (replacement !== undefined) return { ...pipeline, commands: [replacement] }
   return {
     ...pipeline,
     commands: commands.map((command, index) => {

@@ -58,13 +58,13 @@ interface Listing {
 }
 
 export const make = (backend: Backend.Service): View => {
-  const made = new Set(["/", "/tmp", "/dev"])
+  const directories = new Set(["/", "/tmp", "/dev"])
   const listings = new Map<string, Listing>()
   /** Known links: a change inside a link does not turn it into a directory. */
   const links = new Set<string>()
 
   const makeDirectory = (path: string): void => {
-    for (let at = path; at !== "/" && !made.has(at); at = Path.parent(at)) made.add(at)
+    for (let at = path; at !== "/" && !directories.has(at); at = Path.parent(at)) directories.add(at)
   }
 
   const realPaths = (call: string, paths: ReadonlyArray<string>): Failing<ReadonlyArray<string | undefined>> =>
@@ -100,11 +100,11 @@ export const make = (backend: Backend.Service): View => {
   const list = (call: string, path: string): Failing<Entries> =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      const known = listings.get(path)
-      if (known !== undefined && now - known.at < listingTime) return known.entries
+      const cachedListing = listings.get(path)
+      if (cachedListing !== undefined && now - cachedListing.at < listingTime) return cachedListing.entries
       const listing = yield* backend.ls(path).pipe(
         Effect.catchReason("BackendError", "NotFound", (_, error) =>
-          made.has(path) ? Effect.succeed<Backend.Listing>({ entries: [] }) : Effect.fail(error)
+          directories.has(path) ? Effect.succeed<Backend.Listing>({ entries: [] }) : Effect.fail(error)
         ),
         Effect.mapError(faultOf(call, path))
       )
@@ -118,7 +118,7 @@ export const make = (backend: Backend.Service): View => {
   const find = (call: string, path: string): Failing<Node | undefined> =>
     Effect.gen(function* () {
       if (isDevice(path)) return { kind: "file", isLink: false, size: 0, modifiedAt: 0 } as const
-      if (made.has(path) && !links.has(path)) return directory
+      if (directories.has(path) && !links.has(path)) return directory
       const entered = (yield* list(call, Path.parent(path)).pipe(
         Effect.catchIf(
           ({ code }) => code === "ENOENT" || code === "ENOTDIR",
@@ -145,7 +145,7 @@ export const make = (backend: Backend.Service): View => {
         const names = new Map(
           [...entries].map(([name, { entry, isLink }]) => [name, isLink ? ("link" as const) : entry.kind])
         )
-        for (const one of made) {
+        for (const one of directories) {
           const hidden = one === "/tmp" || one === "/dev" || one === "/"
           if (!hidden && !links.has(one) && Path.parent(one) === path) names.set(Path.basename(one), "directory")
         }
@@ -164,11 +164,11 @@ export const make = (backend: Backend.Service): View => {
       }
     },
     forget: (path) => {
-      const gone = [...made].filter((one) => Path.isWithin(one, path))
-      for (const one of gone) made.delete(one)
+      const paths = [...directories].filter((one) => Path.isWithin(one, path))
+      for (const one of paths) directories.delete(one)
       links.delete(path)
       for (const one of listings.keys()) if (Path.isWithin(one, path)) listings.delete(one)
-      return gone
+      return paths
     }
   }
 }

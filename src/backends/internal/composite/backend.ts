@@ -18,7 +18,7 @@ import {
   restored,
   restoreError,
   type Routes,
-  told,
+  restoreErrors,
   toOuter
 } from "./routes.ts"
 import * as Search from "./search.ts"
@@ -27,7 +27,7 @@ import { transfer } from "./transfer.ts"
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 
 const fail = (operation: string, place: Place, reason: BackendError.Reason) =>
-  Effect.fail(BackendError.make(operation, place.given, reason))
+  Effect.fail(BackendError.make(operation, place.inputPath, reason))
 
 const restoredListing = (part: Part, listing: Backend.Listing): Backend.Listing => ({
   ...listing,
@@ -40,12 +40,12 @@ export const backendOf = (routes: Routes): Backend.Service => {
     Effect.flatMap(Effect.fromResult(locate(routes, operation, path)), run)
   const atFile = <A>(operation: string, path: string, run: (place: Place) => Failing<A>): Failing<A> =>
     at(operation, path, (place) =>
-      isFolder(routes, place) ? fail(operation, place, { _tag: "IsDirectory" }) : told(place)(run(place))
+      isFolder(routes, place) ? fail(operation, place, { _tag: "IsDirectory" }) : restoreErrors(place)(run(place))
     )
 
   const ls = (path: string): Failing<Backend.Listing> =>
     at("ls", path, (place) => {
-      const own = Effect.map(told(place)(place.part.backend.ls(place.inner)), (listing) =>
+      const own = Effect.map(restoreErrors(place)(place.part.backend.ls(place.inner)), (listing) =>
         restoredListing(place.part, listing)
       )
       const below = routes.below(place.path)
@@ -71,7 +71,7 @@ export const backendOf = (routes: Routes): Backend.Service => {
       if (source.part === target.part && !isFolder(routes, target)) {
         return yield* Effect.mapError(source.part.backend.move(source.inner, target.inner), (error) =>
           error.path === target.inner && target.inner !== source.inner
-            ? BackendError.at(error, error.operation, target.given)
+            ? BackendError.at(error, error.operation, target.inputPath)
             : restoreError(source)(error)
         )
       }
@@ -80,7 +80,7 @@ export const backendOf = (routes: Routes): Backend.Service => {
       const exists = Effect.catchReason(source.part.backend.ls(source.inner), "BackendError", "NotDirectory", () =>
         source.part.backend.read(source.inner, { limit: 0 })
       )
-      yield* Effect.mapError(exists, (error) => BackendError.at(error, "move", source.given))
+      yield* Effect.mapError(exists, (error) => BackendError.at(error, "move", source.inputPath))
       return yield* fail("move", target, { _tag: "AlreadyExists" })
     })
 
@@ -121,7 +121,7 @@ export const backendOf = (routes: Routes): Backend.Service => {
       ),
     write: (path, content, options) =>
       atFile("write", path, ({ inner, part }) =>
-        Effect.map(part.backend.write(inner, content, options), (written) => restored(part, written))
+        Effect.map(part.backend.write(inner, content, options), (outcome) => restored(part, outcome))
       ),
     edit: (path, replacements, options) =>
       atFile("edit", path, ({ inner, part }) =>
@@ -131,7 +131,7 @@ export const backendOf = (routes: Routes): Backend.Service => {
       at("delete", path, (place) =>
         isFolder(routes, place)
           ? fail("delete", place, mounted(place))
-          : told(place)(place.part.backend.delete(place.inner, options))
+          : restoreErrors(place)(place.part.backend.delete(place.inner, options))
       ),
     move,
     glob: (query) =>

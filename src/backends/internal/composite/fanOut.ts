@@ -5,7 +5,7 @@ import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import * as Path from "../files/path.ts"
 import { compileGlob } from "../glob/glob.ts"
-import { isSeen, locate, orNothing, type Part, type Place, type Routes, told, toOuter } from "./routes.ts"
+import { isSeen, locate, orNothing, type Part, type Place, type Routes, restoreErrors, toOuter } from "./routes.ts"
 import type { Keep } from "./search.ts"
 
 type Failing<A> = Effect.Effect<A, BackendError.BackendError>
@@ -35,12 +35,14 @@ export const everywhere = <Q extends { readonly path?: string | undefined }, A e
       const inPlace = { ...query, path: place.inner }
       const below = routes.below(place.path)
       if (below.length === 0) {
-        return Effect.map(told(place)(one(place.part.backend, inPlace)), (result) => restore(place.part, result))
+        return Effect.map(restoreErrors(place)(one(place.part.backend, inPlace)), (result) =>
+          restore(place.part, result)
+        )
       }
       const spans: Array<Span<Q>> = [{ place, query: inPlace, wanted: () => true }]
       for (const part of below) {
-        const span = spanOf(place, { given: part.mount, path: part.mount, part, inner: "/" })
-        if (Result.isFailure(span)) return Effect.fail(BackendError.make(operation, place.given, span.failure))
+        const span = spanOf(place, { inputPath: part.mount, path: part.mount, part, inner: "/" })
+        if (Result.isFailure(span)) return Effect.fail(BackendError.make(operation, place.inputPath, span.failure))
         if (span.success !== undefined) spans.push(span.success)
       }
       const results = Effect.forEach(
@@ -54,7 +56,7 @@ export const everywhere = <Q extends { readonly path?: string | undefined }, A e
           const searching = some(part.backend, span.query, (paths) => Effect.succeed(new Set(paths.filter(counts))))
           return searching.pipe(
             span.place === place ? orNothing(place, nothing) : (effect) => effect,
-            told(span.place),
+            restoreErrors(span.place),
             Effect.map((result) => restore(part, result)),
             Effect.result
           )

@@ -22,11 +22,11 @@ const fail = (place: Place, relative: string, reason: BackendError.Reason, detai
 
 /** Reports any failure as a failure of the move. */
 const asMove = (place: Place) => (error: BackendError.BackendError) =>
-  BackendError.at(error, "move", error.path === place.inner ? place.given : toOuter(place.part, error.path))
+  BackendError.at(error, "move", error.path === place.inner ? place.inputPath : toOuter(place.part, error.path))
 
 /** Reports a failure to write. The target did not exist, so a file in the way of a folder lies above the target. */
 const asWrite = (target: Place) => (error: BackendError.BackendError) =>
-  error.reason._tag === "NotDirectory" ? BackendError.at(error, "move", target.given) : asMove(target)(error)
+  error.reason._tag === "NotDirectory" ? BackendError.at(error, "move", target.inputPath) : asMove(target)(error)
 
 /** A link can't be moved to another backend, and its target is not part of the move. */
 const refuseLinks = Effect.fnUntraced(function* (place: Place, relatives: ReadonlyArray<string>) {
@@ -105,7 +105,7 @@ const only = <A>(
 }
 
 /** Copies a file. Creates the target first, so that no concurrent write is overwritten. */
-const copy = Effect.fnUntraced(function* (source: Place, target: Place, relative: string, taken: Set<string>) {
+const copy = Effect.fnUntraced(function* (source: Place, target: Place, relative: string, copies: Set<string>) {
   const from = Path.join(source.inner, relative)
   const to = Path.join(target.inner, relative)
   const bytes = source.part.backend.download([from])
@@ -115,7 +115,7 @@ const copy = Effect.fnUntraced(function* (source: Place, target: Place, relative
   )
   const put = Effect.gen(function* () {
     const reserve = target.part.backend.write(to, "", { create: true })
-    yield* Effect.uninterruptible(Effect.tap(reserve, () => Effect.sync(() => taken.add(to))))
+    yield* Effect.uninterruptible(Effect.tap(reserve, () => Effect.sync(() => copies.add(to))))
     const transfers = yield* target.part.backend.upload([{ path: to, content }])
     yield* only("upload", to, transfers)
   })
@@ -123,19 +123,19 @@ const copy = Effect.fnUntraced(function* (source: Place, target: Place, relative
 })
 
 /** Takes the copies back. Gives the paths that could not be removed. */
-const takeBack = Effect.fnUntraced(function* (target: Place, survey: Survey, taken: ReadonlySet<string>) {
+const takeBack = Effect.fnUntraced(function* (target: Place, survey: Survey, copies: ReadonlySet<string>) {
   const { backend } = target.part
-  const left: Array<string> = []
-  for (const path of taken) {
-    yield* Effect.catch(backend.delete(path), () => Effect.sync(() => left.push(toOuter(target.part, path))))
+  const leftPaths: Array<string> = []
+  for (const path of copies) {
+    yield* Effect.catch(backend.delete(path), () => Effect.sync(() => leftPaths.push(toOuter(target.part, path))))
   }
   // A directory that is not there, or in which there is something by now, is left as it is.
-  if (taken.size > 0) {
+  if (copies.size > 0) {
     for (const relative of survey.directories.toReversed()) {
       yield* Effect.ignore(backend.delete(Path.join(target.inner, relative)))
     }
   }
-  return left
+  return leftPaths
 })
 
 const shownPaths = 5
@@ -157,31 +157,31 @@ const isUncertain = (error: BackendError.BackendError): boolean =>
 export const across = (source: Place, target: Place): Effect.Effect<void, BackendError.BackendError> =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
-      const taken = new Set<string>()
-      const found = yield* restore(Effect.mapError(survey(source), asMove(source)))
+      const copies = new Set<string>()
+      const sourceSurvey = yield* restore(Effect.mapError(survey(source), asMove(source)))
       const undo = (error: BackendError.BackendError) =>
-        Effect.flatMap(takeBack(target, found, taken), (left) => {
-          const shown = left.slice(0, shownPaths).join(", ")
-          return Effect.fail(left.length === 0 ? error : telling(error, `copies could not be removed: ${shown}`))
+        Effect.flatMap(takeBack(target, sourceSurvey, copies), (left) => {
+          const examples = left.slice(0, shownPaths).join(", ")
+          return Effect.fail(left.length === 0 ? error : telling(error, `copies could not be removed: ${examples}`))
         })
       const copying = Effect.gen(function* () {
         yield* Effect.mapError(refuseExisting(target), asMove(target))
-        yield* Effect.forEach(found.files, (relative) => copy(source, target, relative, taken), {
+        yield* Effect.forEach(sourceSurvey.files, (relative) => copy(source, target, relative, copies), {
           concurrency: atOnce,
           discard: true
         })
         const unchanged = Effect.filterOrElse(
           survey(source),
-          ({ state }) => state === found.state,
+          ({ state }) => state === sourceSurvey.state,
           () => fail(source, "", { _tag: "Conflict" })
         )
         yield* Effect.mapError(unchanged, asMove(source))
       })
       yield* restore(copying).pipe(
-        Effect.onInterrupt(() => takeBack(target, found, taken)),
+        Effect.onInterrupt(() => takeBack(target, sourceSurvey, copies)),
         Effect.catch(undo)
       )
-      const remove = source.part.backend.delete(source.inner, found.isDirectory ? { recursive: true } : {})
+      const remove = source.part.backend.delete(source.inner, sourceSurvey.isDirectory ? { recursive: true } : {})
       yield* Effect.catch(Effect.mapError(remove, asMove(source)), (error) =>
         isUncertain(error)
           ? Effect.fail(

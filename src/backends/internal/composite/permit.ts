@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type * as BackendError from "../../../core/BackendError.ts"
-import { locate, type Part, type Place, type Routes, told } from "./routes.ts"
+import { locate, type Part, type Place, type Routes, restoreErrors } from "./routes.ts"
 
 interface Planned {
   readonly place: Place
@@ -47,7 +47,7 @@ export const permitOf =
         const [first] = planned
         if (part.backend.permit === undefined || first === undefined) continue
         const asking = part.backend.permit({ text, changes: planned.map(({ change }) => change) })
-        permits.push(yield* told(first.place)(asking))
+        permits.push(yield* restoreErrors(first.place)(asking))
       }
       return (work) => permits.reduce((inner, permit) => permit(inner), work)
     })

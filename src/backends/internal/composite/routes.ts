@@ -72,7 +72,7 @@ export const make = (
 
 /** The place of a path: its normal form, the part that it belongs to, and its path there. */
 export interface Place {
-  readonly given: string
+  readonly inputPath: string
   readonly path: string
   readonly part: Part
   readonly inner: string
@@ -82,21 +82,25 @@ export interface Place {
 export const locate = (
   routes: Routes,
   operation: string,
-  given: string
+  inputPath: string
 ): Result.Result<Place, BackendError.BackendError> =>
-  Result.map(Path.resolve(operation, given, routes.fallback.backend.paths), (path) => {
+  Result.map(Path.resolve(operation, inputPath, routes.fallback.backend.paths), (path) => {
     const part = routes.ownerOf(path)
-    return { given, path, part, inner: toInner(part, path) }
+    return { inputPath, path, part, inner: toInner(part, path) }
   })
 
 /** Tells a backend's failure at a place with the paths of the composite. */
 export const restoreError =
   (place: Place) =>
   (error: BackendError.BackendError): BackendError.BackendError =>
-    BackendError.at(error, error.operation, error.path === place.inner ? place.given : toOuter(place.part, error.path))
+    BackendError.at(
+      error,
+      error.operation,
+      error.path === place.inner ? place.inputPath : toOuter(place.part, error.path)
+    )
 
 /** Tells a backend's failures at a place with the paths of the composite. */
-export const told =
+export const restoreErrors =
   (place: Place) =>
   <A>(effect: Effect.Effect<A, BackendError.BackendError>): Effect.Effect<A, BackendError.BackendError> =>
     Effect.mapError(effect, restoreError(place))
@@ -148,8 +152,8 @@ export const grouped = <I extends { readonly place: Place }, A, E>(
         part,
         group.flatMap((index) => items[index] ?? [])
       ),
-      (done) => {
-        for (const [nth, result] of done.entries()) {
+      (transfers) => {
+        for (const [nth, result] of transfers.entries()) {
           const index = group[nth]
           if (index !== undefined) results[index] = result
         }

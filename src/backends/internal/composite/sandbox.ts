@@ -21,7 +21,7 @@ export const sandboxOf = (sandbox: Sandbox.Service, routes: Routes): Sandbox.Ser
         : Effect.fail(
             BackendError.make(
               "execute",
-              place.given,
+              place.inputPath,
               { _tag: "Unsupported" },
               { detail: "the files of this directory are not there for commands; choose another" }
             )

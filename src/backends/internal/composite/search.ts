@@ -69,14 +69,14 @@ const search = Effect.fnUntraced(function* <A>(
   ask: (limit: number) => Effect.Effect<A, BackendError>,
   keep: Keep
 ) {
-  let asked = limit + 1
+  let requestLimit = limit + 1
   for (;;) {
-    const found = yield* ask(asked)
-    const kept = kind.keep(found, yield* keep(kind.paths(found)))
-    if (kind.size(kept) > limit) return kind.mark(kind.cut(kept, limit), "limit")
-    const truncated = kind.truncated(found)
-    if (truncated !== "limit" || kind.size(found) < asked) return kind.mark(kept, truncated)
-    asked *= 4
+    const result = yield* ask(requestLimit)
+    const selection = kind.keep(result, yield* keep(kind.paths(result)))
+    if (kind.size(selection) > limit) return kind.mark(kind.cut(selection, limit), "limit")
+    const truncated = kind.truncated(result)
+    if (truncated !== "limit" || kind.size(result) < requestLimit) return kind.mark(selection, truncated)
+    requestLimit *= 4
   }
 })
 

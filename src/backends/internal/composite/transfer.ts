@@ -25,7 +25,7 @@ export const transfer = <I, A>(
     if (Result.isFailure(located)) return failed(pathOf(item), located.failure)
     const place = located.success
     if (!isFolder(routes, place)) return { place, item }
-    return failed(place.path, BackendError.make(operation, place.given, { _tag: "IsDirectory" }))
+    return failed(place.path, BackendError.make(operation, place.inputPath, { _tag: "IsDirectory" }))
   })
   const going = sorted.filter((each) => "place" in each)
   const results = grouped(
@@ -38,8 +38,8 @@ export const transfer = <I, A>(
         BackendError.make(operation, place.inner, { _tag: "Unavailable" }, { detail: "there was no answer for it" })
       )
   )
-  return Effect.map(results, (done) => {
-    const answers = new Map(going.map((each, index) => [each, done[index]]))
+  return Effect.map(results, (transfers) => {
+    const answers = new Map(going.map((each, index) => [each, transfers[index]]))
     return sorted.flatMap((each): ReadonlyArray<Backend.Transfer<A>> => {
       if (!("place" in each)) return [each]
       const { part, path } = each.place

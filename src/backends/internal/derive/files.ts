@@ -68,7 +68,7 @@ export const pieces = (source: Searched, target: Target, size: number): Stream.S
 }
 
 interface Read {
-  readonly found: ReadWindow
+  readonly excerpt: ReadWindow
   readonly size: number
   readonly version: string
   /** The whole file, if it is at hand. */
@@ -99,7 +99,7 @@ const readPieces = (source: Source, target: Target, stat: Stat, window: Backend.
       })
     ).pipe(
       Effect.map(() => ({
-        found: reader.end(),
+        excerpt: reader.end(),
         size: wanted ? size : (stat.size ?? size),
         version: stat.version ?? hash?.version() ?? ""
       }))
@@ -115,20 +115,21 @@ export const read =
       path,
       Effect.fnUntraced(function* (target) {
         const stat = yield* findFile(source, target)
-        const read = isLarge(source, stat)
+        const reading = isLarge(source, stat)
           ? yield* readPieces(source, target, stat, window)
           : yield* Effect.map(source.primitives.read(target.real), (content): Read => {
               const bytes = toBytes(content)
-              return { found: windowOf(bytes, window), size: bytes.length, version: versionFor(stat, bytes), bytes }
+              return { excerpt: windowOf(bytes, window), size: bytes.length, version: versionFor(stat, bytes), bytes }
             })
-        const { size, version } = read
-        const other = read.found.kind === "binary" ? yield* readOther(source, target, size, read.bytes) : undefined
-        const found = other === undefined ? read.found : windowOf(other, window)
-        if (found.kind === "binary") {
-          const mimeType = mimeTypeOf(target.normal, found.head)
+        const { size, version } = reading
+        const other =
+          reading.excerpt.kind === "binary" ? yield* readOther(source, target, size, reading.bytes) : undefined
+        const excerpt = other === undefined ? reading.excerpt : windowOf(other, window)
+        if (excerpt.kind === "binary") {
+          const mimeType = mimeTypeOf(target.normal, excerpt.head)
           return { kind: "binary" as const, path: target.normal, mimeType, size, version }
         }
-        return { kind: "text" as const, path: target.normal, ...found.window, size, version }
+        return { kind: "text" as const, path: target.normal, ...excerpt.window, size, version }
       })
     )
 

@@ -133,13 +133,13 @@ export const grep =
           glob: Effect.fromResult(compileFilter(query.glob))
         }).pipe(Effect.catch((reason) => fail(target, reason)))
         const fileQuery = Search.fileQueryOf(query)
-        const found = Search.makeResult(fileQuery)
+        const collector = Search.makeResult(fileQuery)
         const progress: Progress = { truncated: undefined }
         const literal = query.regex === true || query.ignoreCase === true ? undefined : query.pattern
         const job: Job = { source, target, matcher, literal, turn: makeTurns() }
         let waiting: Array<readonly [path: string, file: Child]> = []
 
-        const limited = () => ({ ...fileQuery, limit: found.room() })
+        const limited = () => ({ ...fileQuery, limit: collector.room() })
 
         const searchWaiting = Effect.suspend(() => {
           const files = waiting
@@ -156,14 +156,14 @@ export const grep =
           )
         }).pipe(
           Effect.map((results) => {
-            for (const result of results) found.add(result)
-            return !found.isTruncated()
+            for (const result of results) collector.add(result)
+            return !collector.isTruncated()
           })
         )
 
         const searchNow = (path: string, content: Content): boolean => {
-          found.add(Search.searchText(nameOf(target, path), content, matcher, limited()))
-          return !found.isTruncated()
+          collector.add(Search.searchText(nameOf(target, path), content, matcher, limited()))
+          return !collector.isTruncated()
         }
 
         const search = visit(source, target, { glob, ignored: query.ignored }, (path, file) => {
@@ -173,11 +173,11 @@ export const grep =
           waiting.push([path, file])
           return waiting.length < source.concurrency ? true : searchWaiting
         }).pipe(
-          Effect.andThen(Effect.suspend(() => (found.isTruncated() ? Effect.void : Effect.asVoid(searchWaiting))))
+          Effect.andThen(Effect.suspend(() => (collector.isTruncated() ? Effect.void : Effect.asVoid(searchWaiting))))
         )
         yield* limitTime(grepTime, progress, search)
-        const truncated = found.isTruncated() ? "limit" : progress.truncated
-        return defined({ files: found.files, truncated })
+        const truncated = collector.isTruncated() ? "limit" : progress.truncated
+        return defined({ files: collector.files, truncated })
       })
     )
 

@@ -44,9 +44,9 @@ export const fail = (target: Target, reason: BackendError.Reason, detail?: strin
 
 /** Puts the operation and the original path into a failure. */
 const named =
-  (operation: string, given: string, target: Target) =>
+  (operation: string, inputPath: string, target: Target) =>
   (error: BackendError.BackendError): BackendError.BackendError => {
-    const path = error.path === target.real || error.path === target.normal ? given : error.path
+    const path = error.path === target.real || error.path === target.normal ? inputPath : error.path
     return BackendError.at(error, operation, path)
   }
 
@@ -54,16 +54,16 @@ const named =
 export const on = <A>(
   source: Searched,
   operation: string,
-  given: string,
+  inputPath: string,
   run: (target: Target) => Failing<A>,
   link = false
 ): Failing<A> =>
   Effect.suspend(() => {
-    const path = Path.normalize(operation, given)
+    const path = Path.normalize(operation, inputPath)
     if (Result.isFailure(path)) return Effect.fail(path.failure)
     const normal = path.success
     const { resolve } = source.primitives
-    const naming = named(operation, given, { operation, normal, real: normal })
+    const naming = named(operation, inputPath, { operation, normal, real: normal })
     if (resolve === undefined || normal === "/")
       return Effect.mapError(run({ operation, normal, real: normal }), naming)
     const where = link
@@ -73,7 +73,7 @@ export const on = <A>(
       Effect.mapError(naming),
       Effect.flatMap((real) => {
         const target = { operation, normal, real }
-        return Effect.mapError(run(target), named(operation, given, target))
+        return Effect.mapError(run(target), named(operation, inputPath, target))
       })
     )
   })

@@ -9,11 +9,11 @@ import { writeFile } from "./files.ts"
 import { checkSize, type Failing, findFile, on, type Source, toBytes } from "./target.ts"
 
 /** The path of an outcome: normalised, or as written for an invalid path. */
-export const nameOf = (operation: string, given: string): string =>
-  Result.getOrElse(Path.normalize(operation, given), () => given)
+export const nameOf = (operation: string, inputPath: string): string =>
+  Result.getOrElse(Path.normalize(operation, inputPath), () => inputPath)
 
-const outcome = <A>(operation: string, given: string, effect: Failing<A>): Effect.Effect<Backend.Transfer<A>> => {
-  const path = nameOf(operation, given)
+const outcome = <A>(operation: string, inputPath: string, effect: Failing<A>): Effect.Effect<Backend.Transfer<A>> => {
+  const path = nameOf(operation, inputPath)
   return Effect.match(effect, {
     onSuccess: (value) => ({ path, ok: true as const, value }),
     onFailure: (error) => ({ path, ok: false as const, error })

@@ -122,7 +122,7 @@ const inspect = (api: Api.Api, idOrName: string) =>
 const inspectThere = (api: Api.Api, name: string) =>
   api.send("GET", `/containers/${encodeURIComponent(name)}/json`).pipe(
     Effect.flatMap((response) => Effect.mapError(Api.readJson(Inspected)(response), toFailure)),
-    Effect.map((found): typeof Inspected.Type | undefined => found),
+    Effect.map((container): typeof Inspected.Type | undefined => container),
     Effect.catchIf(
       (failure) => failure._tag === "Refused" && failure.status === 404,
       () => Effect.succeed(undefined)
@@ -190,7 +190,11 @@ const withImage = <A, R>(api: Api.Api, image: string, creation: Effect.Effect<A,
 /** Waits until the engine has removed a container. */
 const waitUntilGone = (api: Api.Api, id: string): Failing<void> =>
   inspectThere(api, id).pipe(
-    Effect.repeat({ until: (found) => found === undefined, schedule: Schedule.spaced("50 millis"), times: 200 }),
+    Effect.repeat({
+      until: (container) => container === undefined,
+      schedule: Schedule.spaced("50 millis"),
+      times: 200
+    }),
     Effect.asVoid
   )
 
@@ -226,8 +230,8 @@ const removeQuietly = (api: Api.Api, id: string): Effect.Effect<void> =>
 /** A container of its own, which ends with the scope, and with this process. */
 const startTied = (api: Api.Api, plan: Plan, hash: string): Failing<Started, Scope.Scope> =>
   Effect.gen(function* () {
-    const creation = Effect.acquireRelease(create(api, plan, undefined, hash), (made) =>
-      made === undefined ? Effect.void : removeQuietly(api, made)
+    const creation = Effect.acquireRelease(create(api, plan, undefined, hash), (newId) =>
+      newId === undefined ? Effect.void : removeQuietly(api, newId)
     )
     const id = yield* withImage(api, plan.manifest.image, creation)
     if (id === undefined) return yield* Effect.fail(Api.fail("the container engine gave no container"))
@@ -245,26 +249,26 @@ const takenTime = { every: "200 millis", times: 150 } as const
 /** The container of this plan: the one there is, or a new one. Two that come at once get the same. */
 const startKept = (api: Api.Api, plan: Plan, hash: string): Failing<Started> => {
   const name = `deepagents-${hash.slice(0, 16)}`
-  const creation = Effect.flatMap(create(api, plan, name, hash), (made) =>
-    made === undefined
+  const creation = Effect.flatMap(create(api, plan, name, hash), (newId) =>
+    newId === undefined
       ? Effect.succeed(undefined)
-      : Effect.mapError(start(api, made), toFailure).pipe(
-          Effect.onError(() => removeQuietly(api, made)),
-          Effect.as(made)
+      : Effect.mapError(start(api, newId), toFailure).pipe(
+          Effect.onError(() => removeQuietly(api, newId)),
+          Effect.as(newId)
         )
   )
   const attempt = Effect.gen(function* () {
-    const made = yield* withImage(api, plan.manifest.image, Effect.uninterruptible(creation))
-    if (made !== undefined) return { id: made, isNew: true }
-    const found = yield* inspectThere(api, name)
-    if (found === undefined) return undefined
-    if (found.Config.Labels?.[labels.plan] !== hash) {
+    const newId = yield* withImage(api, plan.manifest.image, Effect.uninterruptible(creation))
+    if (newId !== undefined) return { id: newId, isNew: true }
+    const container = yield* inspectThere(api, name)
+    if (container === undefined) return undefined
+    if (container.Config.Labels?.[labels.plan] !== hash) {
       return yield* Effect.fail(
         Api.fail(`the container ${name} was not made by this library: remove it (docker rm -f ${name})`)
       )
     }
-    yield* wake(api, found.Id)
-    return { id: found.Id, isNew: false }
+    yield* wake(api, container.Id)
+    return { id: container.Id, isNew: false }
   })
   return attempt.pipe(
     Effect.repeat({
@@ -299,8 +303,8 @@ export const commit = (api: Api.Api, id: string): Failing<string> =>
 /** The address on this machine of a port of the container. */
 export const addressOf = (api: Api.Api, id: string, port: number): Failing<string | undefined> =>
   Effect.map(inspect(api, id), ({ NetworkSettings: { Ports } }) => {
-    const [bound] = Ports?.[`${port}/tcp`] ?? []
-    return bound === undefined ? undefined : `${bound.HostIp}:${bound.HostPort}`
+    const [binding] = Ports?.[`${port}/tcp`] ?? []
+    return binding === undefined ? undefined : `${binding.HostIp}:${binding.HostPort}`
   })
 
 /** A container of this library. */
@@ -323,8 +327,8 @@ export const list = (api: Api.Api): Failing<ReadonlyArray<Entry>> => {
     Api.call(api, "GET", `/containers/json?${Api.queryOf({ all: "1", filters })}`),
     Api.readJson(Listed)
   ).pipe(
-    Effect.map((found) =>
-      found.map(({ Created: created, Id, Image, Labels, State }) => ({
+    Effect.map((containers) =>
+      containers.map(({ Created: created, Id, Image, Labels, State }) => ({
         id: Id,
         image: Image,
         folder: Labels?.[labels.folder],

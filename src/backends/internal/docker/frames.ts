@@ -20,30 +20,30 @@ export interface Splitter {
  */
 export const makeSplitter = (): Splitter => {
   const header = new Uint8Array(headerSize)
-  let known = 0
-  let left = 0
+  let headerBytes = 0
+  let remaining = 0
   let channel: Frame["channel"] = "stdout"
   return {
-    isWhole: () => known === 0 && left === 0,
+    isWhole: () => headerBytes === 0 && remaining === 0,
     push: (chunk) => {
       const frames: Array<Frame> = []
       let at = 0
       while (at < chunk.length) {
-        if (left > 0) {
-          const bytes = chunk.subarray(at, at + left)
+        if (remaining > 0) {
+          const bytes = chunk.subarray(at, at + remaining)
           frames.push({ channel, bytes })
           at += bytes.length
-          left -= bytes.length
+          remaining -= bytes.length
           continue
         }
-        const part = chunk.subarray(at, at + headerSize - known)
-        header.set(part, known)
-        known += part.length
+        const part = chunk.subarray(at, at + headerSize - headerBytes)
+        header.set(part, headerBytes)
+        headerBytes += part.length
         at += part.length
-        if (known === headerSize) {
+        if (headerBytes === headerSize) {
           channel = header[0] === 2 ? "stderr" : "stdout"
-          left = new DataView(header.buffer).getUint32(4)
-          known = 0
+          remaining = new DataView(header.buffer).getUint32(4)
+          headerBytes = 0
         }
       }
       return frames

@@ -45,7 +45,7 @@ export const makeClient = (socketPath: string): HttpClient.HttpClient =>
         const { body } = request
         const fail = (cause: unknown) =>
           resume(Effect.fail(new HttpClientError({ reason: new TransportError({ request, cause }) })))
-        const sent = NodeHttp.request(
+        const clientRequest = NodeHttp.request(
           {
             socketPath,
             signal,
@@ -61,9 +61,9 @@ export const makeClient = (socketPath: string): HttpClient.HttpClient =>
           },
           (incoming) => resume(Effect.succeed(toResponse(request, incoming)))
         )
-        sent.on("error", fail)
-        sent.end(body._tag === "Uint8Array" ? body.body : undefined)
-        return Effect.sync(() => void sent.destroy())
+        clientRequest.on("error", fail)
+        clientRequest.end(body._tag === "Uint8Array" ? body.body : undefined)
+        return Effect.sync(() => void clientRequest.destroy())
       })
     )
   )
@@ -76,26 +76,26 @@ export const holdOpen = (socketPath: string, path: string): Effect.Effect<void, 
   Effect.asVoid(
     Effect.acquireRelease(
       Effect.callback<Socket, unknown>((resume) => {
-        const sent = NodeHttp.request({
+        const clientRequest = NodeHttp.request({
           socketPath,
           method: "POST",
           path,
           headers: { host: "docker", connection: "Upgrade", upgrade: "tcp" }
         })
-        sent.on("upgrade", (_, socket) => {
+        clientRequest.on("upgrade", (_, socket) => {
           // Its end is seen by the next command.
           socket.on("error", () => undefined)
           socket.resume()
           socket.unref()
           resume(Effect.succeed(socket))
         })
-        sent.on("response", (incoming) => {
+        clientRequest.on("response", (incoming) => {
           incoming.resume()
           resume(Effect.fail(new Error(`status ${incoming.statusCode ?? 0}`)))
         })
-        sent.on("error", (cause) => resume(Effect.fail(cause)))
-        sent.end()
-        return Effect.sync(() => void sent.destroy())
+        clientRequest.on("error", (cause) => resume(Effect.fail(cause)))
+        clientRequest.end()
+        return Effect.sync(() => void clientRequest.destroy())
       }),
       (socket) => Effect.sync(() => void socket.destroy())
     )

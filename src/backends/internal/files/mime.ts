@@ -38,17 +38,17 @@ export const joinBytes = (left: Uint8Array, right: Uint8Array): Uint8Array => {
 
 export const makeSniffer = (): Sniffer => {
   let head: Uint8Array = new Uint8Array(0)
-  let known: boolean | undefined
+  let isText: boolean | undefined
   return {
     push: (chunk) => {
-      if (known === undefined && chunk.length > 0) {
+      if (isText === undefined && chunk.length > 0) {
         head = joinBytes(head, chunk.subarray(0, sniffLength - head.length))
-        if (head.length === sniffLength) known = !isBinary(head, { complete: false })
+        if (head.length === sniffLength) isText = !isBinary(head, { complete: false })
       }
-      return known !== false
+      return isText !== false
     },
-    isKnown: () => known !== undefined,
-    end: () => ({ isText: known ?? !isBinary(head, { complete: true }), head })
+    isKnown: () => isText !== undefined,
+    end: () => ({ isText: isText ?? !isBinary(head, { complete: true }), head })
   }
 }
 

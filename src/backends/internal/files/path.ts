@@ -56,8 +56,8 @@ const fromAddress = (address: string): string =>
   )
 
 /** A path from the root: relative ones count from the working folder, `~` is the home, `..` is folded by names. */
-const absolute = ({ cwd, home }: Paths, given: string): string => {
-  const path = given.startsWith(fileAddress) ? fromAddress(given) : given
+const absolute = ({ cwd, home }: Paths, inputPath: string): string => {
+  const path = inputPath.startsWith(fileAddress) ? fromAddress(inputPath) : inputPath
   const whole = path.startsWith("/")
     ? path
     : path === "~" || path.startsWith("~/")
@@ -74,14 +74,17 @@ const absolute = ({ cwd, home }: Paths, given: string): string => {
 /** {@link normalize}, in a backend that says how paths are written. The error names the path as it was given. */
 export const resolve = (
   operation: string,
-  given: string,
+  inputPath: string,
   paths: Paths | undefined
 ): Result.Result<string, BackendError.BackendError> =>
   // As a shell reads it, `~name` is the home of somebody else.
-  paths === undefined || given.length > 2 * maxPathBytes || problemOf(given) !== undefined || /^~[^/]/.test(given)
-    ? normalize(operation, given)
-    : Result.mapError(normalize(operation, absolute(paths, given)), (error) =>
-        BackendError.at(error, operation, cut(given, maxPathBytes))
+  paths === undefined ||
+  inputPath.length > 2 * maxPathBytes ||
+  problemOf(inputPath) !== undefined ||
+  /^~[^/]/.test(inputPath)
+    ? normalize(operation, inputPath)
+    : Result.mapError(normalize(operation, absolute(paths, inputPath)), (error) =>
+        BackendError.at(error, operation, cut(inputPath, maxPathBytes))
       )
 
 /** The folder that relative paths count from. */

@@ -85,8 +85,8 @@ const load = (store: AgentState.Store): Effect.Effect<Common, InvalidEncoding> =
 /** Loads the files once; the first of two concurrent loads wins. */
 const commonOf = (store: AgentState.Store): Effect.Effect<Common, InvalidEncoding> =>
   Effect.suspend(() => {
-    const found = commons.get(store.shared)
-    if (found !== undefined) return Effect.succeed(found)
+    const cachedCommon = commons.get(store.shared)
+    if (cachedCommon !== undefined) return Effect.succeed(cachedCommon)
     return Effect.map(load(store), (loaded) => {
       const common = commons.get(store.shared) ?? loaded
       commons.set(store.shared, common)
@@ -118,13 +118,13 @@ export const backendOf = (
   path: string
 ): Effect.Effect<Service, BackendError.BackendError> =>
   Effect.suspend(() => {
-    const found = backends.get(store)
-    if (found !== undefined) return Effect.succeed(found)
+    const cachedBackend = backends.get(store)
+    if (cachedBackend !== undefined) return Effect.succeed(cachedBackend)
     return commonOf(store).pipe(
       Effect.map((common) => {
-        const made = makeBackend(store, common)
-        backends.set(store, made)
-        return made
+        const backend = makeBackend(store, common)
+        backends.set(store, backend)
+        return backend
       }),
       Effect.mapError((cause) =>
         BackendError.make(operation, path, { _tag: "Unavailable" }, { detail: cause.message, cause })
@@ -135,8 +135,8 @@ export const backendOf = (
 /** A state with files. Invalid paths are kept, and fail in the run that uses the state. */
 export const snapshot = (files: { readonly [path: string]: Content }): AgentState.Snapshot =>
   Object.fromEntries(
-    Object.entries(files).map(([given, content]) => {
-      const path = Result.getOrElse(Path.normalize("write", given), () => `/${given}`)
+    Object.entries(files).map(([inputPath, content]) => {
+      const path = Result.getOrElse(Path.normalize("write", inputPath), () => `/${inputPath}`)
       const slot = slotOf(path)
       return [slot.name, slot.encode(save(MemoryFiles.keep(content)))]
     })
@@ -147,12 +147,12 @@ export const files = (
   state: AgentState.Snapshot
 ): Result.Result<{ readonly [path: string]: Content }, InvalidEncoding> =>
   Result.gen(function* () {
-    const found: Array<readonly [string, Content]> = []
+    const entries: Array<readonly [string, Content]> = []
     for (const name of Object.keys(state)) {
       if (!name.startsWith(`${prefix}/`)) continue
       const path = yield* pathOf(name)
       const saved = yield* AgentState.read(state, slotOf(path))
-      if (saved !== null) found.push([path, contentOf(saved)])
+      if (saved !== null) entries.push([path, contentOf(saved)])
     }
-    return Object.fromEntries(found.sort(([left], [right]) => Path.compare(left, right)))
+    return Object.fromEntries(entries.sort(([left], [right]) => Path.compare(left, right)))
   })

@@ -29,7 +29,7 @@ export interface Namespace {
   readonly keyOf: (kind: "file" | "page", path: string, place: string) => Effect.Effect<string>
   /** Lets one at a time change indexes. */
   readonly alone: <A>(change: Failing<A>) => Failing<A>
-  readonly known: KnownPages
+  readonly pageCache: KnownPages
 }
 
 const fail = (path: string, reason: BackendError.Reason, detail?: string): Failing<never> =>
@@ -44,18 +44,18 @@ const available = <A>(path: string, effect: Effect.Effect<A, KeyValueStoreError>
 /** A change that has begun is done to its end: a store may overwrite in place, and half a file is worse than a wait. */
 const whole = <A, E>(change: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.uninterruptible(change)
 
-const pagesOf = ({ keyOf, known, store }: Namespace): Index.Pages => {
+const pagesOf = ({ keyOf, pageCache, store }: Namespace): Index.Pages => {
   const note = (key: string, json: string, page: Index.Page) => {
-    known.delete(key)
-    known.set(key, { json, page })
-    const oldest = known.size > knownPages ? known.keys().next().value : undefined
-    if (oldest !== undefined) known.delete(oldest)
+    pageCache.delete(key)
+    pageCache.set(key, { json, page })
+    const oldest = pageCache.size > knownPages ? pageCache.keys().next().value : undefined
+    if (oldest !== undefined) pageCache.delete(oldest)
   }
   return {
     get: Effect.fnUntraced(function* (folder, place) {
       const key = yield* keyOf("page", folder, place)
       const json = yield* available(folder, store.get(key))
-      const before = known.get(key)
+      const before = pageCache.get(key)
       if (json !== undefined && before?.json === json) return before.page
       const page = Index.decodePage(json)
       if (page === undefined)
@@ -66,7 +66,7 @@ const pagesOf = ({ keyOf, known, store }: Namespace): Index.Pages => {
     set: Effect.fnUntraced(function* (folder, place, page) {
       const key = yield* keyOf("page", folder, place)
       if (page !== "parted" && page.size === 0) {
-        known.delete(key)
+        pageCache.delete(key)
         return yield* available(folder, whole(store.remove(key)))
       }
       const json = Index.encodePage(page)
@@ -100,8 +100,8 @@ export const primitives = (namespace: Namespace): Primitives => {
       if ((yield* find(path)) === undefined) {
         let above = "/"
         for (const name of Path.segments(folder)) {
-          const found = yield* Index.find(pages, above, name)
-          if (found?.kind !== "directory") yield* Index.putEntry(pages, above, name, { kind: "directory" })
+          const folderEntry = yield* Index.find(pages, above, name)
+          if (folderEntry?.kind !== "directory") yield* Index.putEntry(pages, above, name, { kind: "directory" })
           above = Path.join(above, name)
         }
       }

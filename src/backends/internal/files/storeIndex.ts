@@ -96,10 +96,10 @@ export const putEntry = (pages: Pages, folder: string, name: string, entry: Entr
 export const drop = (pages: Pages, folder: string, name: string): Failing<void> =>
   Effect.gen(function* () {
     const { entries, place } = yield* pageOf(pages, folder, name)
-    const left = new Map(entries)
-    if (!left.delete(name)) return
-    yield* pages.set(folder, place, left)
-    for (let at = place; at !== "" && left.size === 0; at = at.slice(0, -1)) {
+    const remaining = new Map(entries)
+    if (!remaining.delete(name)) return
+    yield* pages.set(folder, place, remaining)
+    for (let at = place; at !== "" && remaining.size === 0; at = at.slice(0, -1)) {
       const above = at.slice(0, -1)
       for (const digit of digits) {
         const page = yield* pages.get(folder, above + digit)

@@ -48,9 +48,9 @@ export const make = <A>(): Tree<A> => {
   const link = (path: string, node: Node<A>): void => {
     let directory = root
     for (const name of Path.segments(Path.parent(path))) {
-      const found = directory.get(name)
-      const next: Directory<A> = found !== undefined && "children" in found ? found.children : new Map()
-      if (found === undefined) directory.set(name, { children: next })
+      const child = directory.get(name)
+      const next: Directory<A> = child !== undefined && "children" in child ? child.children : new Map()
+      if (child === undefined) directory.set(name, { children: next })
       directory = next
     }
     directory.set(Path.basename(path), node)

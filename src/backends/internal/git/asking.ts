@@ -33,20 +33,20 @@ const ruling = Ruling.ask("/**/.git/**")
 const advice = "leave it alone, use git itself, or ask the person to change it"
 
 /** Asks about protected places. Fails if they are refused. */
-const ask = Effect.fnUntraced(function* (action: Action, given: string, places: ReadonlyArray<string>) {
+const ask = Effect.fnUntraced(function* (action: Action, inputPath: string, places: ReadonlyArray<string>) {
   const answer = yield* askAbout(
     action,
     places.map((path) => ({ operation: "write", path, ruling }))
   )
   if (answer._tag === "Allow") return
   const detail = `this belongs to a git repository: ${answer.reason}; ${advice}`
-  return yield* Effect.fail(BackendError.make(action.operation, given, { _tag: "PermissionDenied" }, { detail }))
+  return yield* Effect.fail(BackendError.make(action.operation, inputPath, { _tag: "PermissionDenied" }, { detail }))
 })
 
 const allowing = <A, E, R>(places: ReadonlyArray<string>, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.updateService(work, Places.Allowed, (known) => new Set([...known, ...places]))
+  Effect.updateService(work, Places.Allowed, (allowed) => new Set([...allowed, ...places]))
 
-const once = Once.onceFor({ files: [], commands: ruling })
+const runOnce = Once.onceFor({ files: [], commands: ruling })
 
 const changesOf = (change: Backend.PlannedChange): ReadonlyArray<Change> => {
   if (change.operation === "read") return []
@@ -62,7 +62,7 @@ export const asking = <Files extends Backend.Service>(find: Find, files: Files):
   const retried = <A, I>(
     action: Action,
     changes: readonly [Change, ...ReadonlyArray<Change>],
-    given: Json,
+    input: Json,
     schema: Schema.Codec<A, I>,
     work: Failing<A>
   ): Failing<A> =>
@@ -70,7 +70,7 @@ export const asking = <Files extends Backend.Service>(find: Find, files: Files):
       Effect.gen(function* () {
         const places = yield* find(changes)
         yield* ask(action, changes[0].path, places)
-        return yield* once(action.operation, given, schema, allowing(places, work))
+        return yield* runOnce(action.operation, input, schema, allowing(places, work))
       })
     )
 
@@ -118,15 +118,15 @@ export const asking = <Files extends Backend.Service>(find: Find, files: Files):
         return outcome?.ok === false && Places.isRefusal(outcome.error)
       })
       if (refused.length === 0) return outcomes
-      const again = Effect.gen(function* () {
+      const retry = Effect.gen(function* () {
         const places = yield* find(refused)
         yield* ask({ operation: "upload", files: refused }, refused[0]?.path ?? "/", places)
-        const given = yield* Effect.forEach(refused, ({ content, path }) =>
+        const digests = yield* Effect.forEach(refused, ({ content, path }) =>
           Effect.map(sha256(Uint8Array.from(content)), (digest) => [path, digest])
         )
-        return yield* once("upload", given, Once.Uploaded, allowing(places, files.upload(refused)))
+        return yield* runOnce("upload", digests, Once.Uploaded, allowing(places, files.upload(refused)))
       })
-      const second = yield* Effect.catch(again, ({ detail, reason }) =>
+      const second = yield* Effect.catch(retry, ({ detail, reason }) =>
         Effect.succeed(
           refused.map(({ path }) => ({
             path,

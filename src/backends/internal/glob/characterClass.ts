@@ -24,9 +24,9 @@ export interface CharacterClass {
 
 /** Reads a POSIX class such as `[:alpha:]`; its text is empty if it is unknown. */
 const readPosix = (pattern: string, at: number): CharacterClass | undefined => {
-  const found = pattern.startsWith("[:", at) ? /^\[:([^\]]*):\]/.exec(pattern.slice(at)) : null
-  if (found === null) return undefined
-  const [all, name = ""] = found
+  const match = pattern.startsWith("[:", at) ? /^\[:([^\]]*):\]/.exec(pattern.slice(at)) : null
+  if (match === null) return undefined
+  const [all, name = ""] = match
   const text = name === "space" ? space : posixClasses.test(name) ? all : ""
   return { text, next: at + all.length }
 }

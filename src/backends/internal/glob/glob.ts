@@ -62,8 +62,8 @@ const readBraces = (pattern: string, open: number, depth: number): Read<Expanded
 /** Reads a class, an escaped character or plain characters. */
 const readText = (pattern: string, at: number): Read<Expanded> => {
   if (pattern[at] === "[") {
-    const read = readClass(pattern, at)
-    if (read !== undefined) return Result.succeed({ texts: [read.text], next: read.next })
+    const characterClass = readClass(pattern, at)
+    if (characterClass !== undefined) return Result.succeed({ texts: [characterClass.text], next: characterClass.next })
     return Result.fail("a [ has no ], or names a class that there is not; write \\[ for the character itself")
   }
   if (pattern[at] === "\\") {
@@ -80,14 +80,14 @@ const readAlternatives = (pattern: string, from: number, depth: number): Read<Ex
   let texts: ReadonlyArray<string> = [""]
   let at = from
   while (at < pattern.length && !(depth > 0 && (pattern[at] === "," || pattern[at] === "}"))) {
-    const read = pattern[at] === "{" ? readBraces(pattern, at, depth + 1) : readText(pattern, at)
-    if (Result.isFailure(read)) return read
-    const options = read.success.texts
+    const part = pattern[at] === "{" ? readBraces(pattern, at, depth + 1) : readText(pattern, at)
+    if (Result.isFailure(part)) return part
+    const options = part.success.texts
     if (texts.length * options.length > maxAlternatives) {
       return Result.fail(`its braces stand for more than ${maxAlternatives} alternatives`)
     }
     texts = texts.flatMap((text) => options.map((option) => text + option))
-    at = read.success.next
+    at = part.success.next
   }
   return Result.succeed({ texts, next: at })
 }

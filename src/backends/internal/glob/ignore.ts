@@ -65,10 +65,10 @@ const translate = (pattern: string): string | undefined => {
   for (let at = 0; at < pattern.length; at++) {
     const char = pattern.charAt(at)
     if (char === "[") {
-      const read = readClass(pattern, at)
-      if (read === undefined) return undefined
-      text += read.text
-      at = read.next - 1
+      const characterClass = readClass(pattern, at)
+      if (characterClass === undefined) return undefined
+      text += characterClass.text
+      at = characterClass.next - 1
     } else if (char === "\\") {
       const escaped = pattern[++at]
       if (escaped === undefined) return undefined

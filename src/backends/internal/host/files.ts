@@ -47,8 +47,8 @@ const unavailable = (path: string) => (cause: unknown) =>
   BackendError.make("open", path, { _tag: "Unavailable" }, { detail: "the folder can't be made", cause })
 
 /** Makes the folder for files that nobody asked for. */
-const makeScratch = (given: string | undefined): Effect.Effect<string, BackendError.BackendError, Scope.Scope> =>
-  given === undefined
+const makeScratch = (inputPath: string | undefined): Effect.Effect<string, BackendError.BackendError, Scope.Scope> =>
+  inputPath === undefined
     ? Effect.acquireRelease(
         Effect.tryPromise({
           try: () => mkdtemp(join(tmpdir(), "deepagents-")).then((path) => realpath(path)),
@@ -57,8 +57,8 @@ const makeScratch = (given: string | undefined): Effect.Effect<string, BackendEr
         (path) => Effect.ignore(Effect.tryPromise(() => rm(path, { recursive: true, force: true })))
       )
     : Effect.tryPromise({
-        try: () => mkdir(given, { recursive: true, mode: 0o700 }).then(() => realpath(given)),
-        catch: unavailable(given)
+        try: () => mkdir(inputPath, { recursive: true, mode: 0o700 }).then(() => realpath(inputPath)),
+        catch: unavailable(inputPath)
       })
 
 /** Splits a pattern that begins at the root of the machine: the folder to begin at, and the rest. */
@@ -81,22 +81,22 @@ export const make = (options: Options): Effect.Effect<HostFiles, BackendError.Ba
     const scratch = yield* makeScratch(options.scratch)
     const paths: Backend.Paths = { cwd, home: homedir(), scratch }
     const own: ReadonlyArray<Folder> = [{ path: options.cwd, access: "write" }]
-    const kept: ReadonlyArray<Folder> = [{ path: scratch, access: "write" }]
-    const asked: Effect.Effect<ReadonlyArray<Folder>> = Effect.isEffect(given) ? given : Effect.succeed(given)
+    const scratchFolders: ReadonlyArray<Folder> = [{ path: scratch, access: "write" }]
+    const extraFolders: Effect.Effect<ReadonlyArray<Folder>> = Effect.isEffect(given) ? given : Effect.succeed(given)
     const find = (more: ReadonlyArray<Folder>, isFirst: boolean) =>
-      findFolders([...own, ...more, ...kept], paths, isFirst)
+      findFolders([...own, ...more, ...scratchFolders], paths, isFirst)
 
-    let seen = yield* asked
-    let folders: Folders = yield* find(seen, true)
+    let current = yield* extraFolders
+    let folders: Folders = yield* find(current, true)
     let [readable, changeable] = [folders.bounds("read"), folders.bounds("write")]
-    const refresh = Effect.flatMap(asked, (now) =>
-      now === seen
+    const refresh = Effect.flatMap(extraFolders, (now) =>
+      now === current
         ? Effect.void
-        : Effect.map(find(now, false), (found) => {
-            seen = now
-            folders = found
-            readable = found.bounds("read")
-            changeable = found.bounds("write")
+        : Effect.map(find(now, false), (next) => {
+            current = now
+            folders = next
+            readable = next.bounds("read")
+            changeable = next.bounds("write")
           })
     )
 
@@ -129,12 +129,12 @@ export const make = (options: Options): Effect.Effect<HostFiles, BackendError.Ba
     /** Explains a refusal: the path is outside, or may only be read. */
     const explain = Effect.fnUntraced(function* (
       operation: string,
-      written: string,
+      inputPath: string,
       path: string,
       error: BackendError.BackendError
     ) {
       if (error.reason._tag !== "OutsideRoot" || error.reason.cwd !== undefined) {
-        return error.path === path ? BackendError.at(error, error.operation, written) : error
+        return error.path === path ? BackendError.at(error, error.operation, inputPath) : error
       }
       const isChange = changes.has(operation)
       const real = yield* entries.has(operation) ? realEntry(path) : realTarget(path)
@@ -142,35 +142,35 @@ export const make = (options: Options): Effect.Effect<HostFiles, BackendError.Ba
       const advice = advise?.({ path, access: isChange ? "write" : "read", isReadable })
       if (isReadable) {
         const detail = ["this may be read, and not changed", ...(advice === undefined ? [] : [advice])].join("; ")
-        return BackendError.make(error.operation, written, { _tag: "PermissionDenied" }, { detail })
+        return BackendError.make(error.operation, inputPath, { _tag: "PermissionDenied" }, { detail })
       }
       const below = Path.join(cwd, path.slice(1))
-      const isMeant = written.startsWith("/") && (yield* isThere(below))
+      const isMeant = inputPath.startsWith("/") && (yield* isThere(below))
       const detail = [...(isMeant ? [`did you mean ${below}?`] : []), ...(advice === undefined ? [] : [advice])]
       return BackendError.make(
         error.operation,
-        written,
+        inputPath,
         { _tag: "OutsideRoot", cwd },
         detail.length === 0 ? {} : { detail: detail.join(" ") }
       )
     })
 
-    const at: HostFiles["at"] = (operation, written, run) =>
+    const at: HostFiles["at"] = (operation, inputPath, run) =>
       Effect.gen(function* () {
-        const path = yield* Effect.fromResult(Path.resolve(operation, written, paths))
+        const path = yield* Effect.fromResult(Path.resolve(operation, inputPath, paths))
         yield* refresh
         return yield* Effect.catch(run(path), (error) =>
-          Effect.flatMap(explain(operation, written, path, error), Effect.fail)
+          Effect.flatMap(explain(operation, inputPath, path, error), Effect.fail)
         )
       })
 
     /** Fails for a folder of the list, and for a folder above it. */
-    const checkWhole = (operation: string, written: string, path: string): Failing<void> =>
+    const checkWhole = (operation: string, inputPath: string, path: string): Failing<void> =>
       Effect.gen(function* () {
         const real = (yield* realEntry(path)) ?? path
         if (folders.accessOf(real) === undefined || !folders.holdsOne(real)) return
         const problem = `a folder that the agent works in is not ${operation === "move" ? "moved or replaced" : "deleted"}`
-        return yield* BackendError.make(operation, written, { _tag: "InvalidPath", problem })
+        return yield* BackendError.make(operation, inputPath, { _tag: "InvalidPath", problem })
       })
 
     const transferred = <I, A>(
@@ -192,18 +192,18 @@ export const make = (options: Options): Effect.Effect<HostFiles, BackendError.Ba
           items,
           Effect.fnUntraced(function* (item, index) {
             const one = resolved[index]
-            const written = pathOf(item)
+            const inputPath = pathOf(item)
             if (one === undefined || Result.isFailure(one)) {
-              const error = one?.failure ?? BackendError.make(operation, written, { _tag: "Unavailable" })
-              return { path: written, ok: false as const, error }
+              const error = one?.failure ?? BackendError.make(operation, inputPath, { _tag: "Unavailable" })
+              return { path: inputPath, ok: false as const, error }
             }
             const outcome = outcomes[next++]
             if (outcome?.ok === true) return outcome
-            const error = outcome?.error ?? BackendError.make(operation, written, { _tag: "Unavailable" })
+            const error = outcome?.error ?? BackendError.make(operation, inputPath, { _tag: "Unavailable" })
             return {
               path: one.success,
               ok: false as const,
-              error: yield* explain(operation, written, one.success, error)
+              error: yield* explain(operation, inputPath, one.success, error)
             }
           })
         )

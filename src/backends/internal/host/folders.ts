@@ -44,24 +44,24 @@ export const findFolders = (
   isFirst: boolean
 ): Effect.Effect<Folders, BackendError> =>
   Effect.gen(function* () {
-    const found = yield* Effect.forEach(folders, ({ access, path: given }) =>
+    const lists = yield* Effect.forEach(folders, ({ access, path: inputPath }) =>
       Effect.gen(function* () {
-        const path = yield* Effect.fromResult(Path.resolve("open", given, paths))
-        const real = yield* on("open", given, realFolder(path))
+        const path = yield* Effect.fromResult(Path.resolve("open", inputPath, paths))
+        const real = yield* on("open", inputPath, realFolder(path))
         return [{ path, real, access } satisfies Known]
       }).pipe((effect) => (isFirst ? effect : Effect.orElseSucceed(effect, (): ReadonlyArray<Known> => [])))
     )
-    const known = found.flat()
+    const resolvedFolders = lists.flat()
     // Of two for the same folder, the later one counts.
-    const deepestFirst = known.toReversed().toSorted((left, right) => right.real.length - left.real.length)
+    const deepestFirst = resolvedFolders.toReversed().toSorted((left, right) => right.real.length - left.real.length)
     const accessOf: Folders["accessOf"] = (real) =>
       deepestFirst.find((folder) => Path.isWithin(real, folder.real))?.access
     return {
       accessOf,
-      list: known.map(({ access, real }) => ({ path: real, access })),
-      holdsOne: (real) => known.some((folder) => Path.isWithin(folder.real, real)),
+      list: resolvedFolders.map(({ access, real }) => ({ path: real, access })),
+      holdsOne: (real) => resolvedFolders.some((folder) => Path.isWithin(folder.real, real)),
       bounds: (wanted) => {
-        const usable = known.filter(({ access }) => wanted === "read" || access === "write")
+        const usable = resolvedFolders.filter(({ access }) => wanted === "read" || access === "write")
         return {
           has: (real) => {
             const access = accessOf(real)
@@ -74,14 +74,14 @@ export const findFolders = (
   })
 
 /** Finds the working folder. A backend must be able to say its path. */
-export const findCwd = (given: string): Effect.Effect<string, BackendError> =>
+export const findCwd = (inputPath: string): Effect.Effect<string, BackendError> =>
   Effect.gen(function* () {
-    const real = yield* on("open", given, realFolder(given))
+    const real = yield* on("open", inputPath, realFolder(inputPath))
     const normal = Path.normalize("open", real)
     return Result.isSuccess(normal) && normal.success === real
       ? real
       : yield* Effect.fail(
-          makeError("open", given, {
+          makeError("open", inputPath, {
             _tag: "InvalidPath",
             problem: `${JSON.stringify(real)} can't be written as a path; rename the folder`
           })

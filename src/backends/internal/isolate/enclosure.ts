@@ -32,14 +32,14 @@ export interface Enclosure {
 const makeTemporary: Effect.Effect<string, BackendError, Scope.Scope> = Effect.acquireRelease(
   Effect.tryPromise({
     try: async () => {
-      const made = await mkdtemp(join(tmpdir(), "deepagents-box-"))
-      await mkdir(join(made, "tmp/home"), { recursive: true })
-      return made
+      const folder = await mkdtemp(join(tmpdir(), "deepagents-box-"))
+      await mkdir(join(folder, "tmp/home"), { recursive: true })
+      return folder
     },
     catch: (cause) =>
       makeError("open", tmpdir(), { _tag: "Unavailable" }, { detail: "the temporary folder can't be made", cause })
   }),
-  (made) => Effect.ignore(Effect.tryPromise(() => rm(made, { recursive: true, force: true })))
+  (folder) => Effect.ignore(Effect.tryPromise(() => rm(folder, { recursive: true, force: true })))
 )
 
 /** Runs the command in the sandbox. It ends when the command ends, and names the processes that are left then. */

@@ -78,7 +78,7 @@ const start = (system: ReadonlyArray<string>, listens: boolean) =>
     })
     const out = child.stdio[4]
     let info = ""
-    let said = ""
+    let stderr = ""
     let listener: Server | undefined
     // Its id is known before it may be joined: until it runs, its namespaces are not set up.
     let isReady = false
@@ -107,7 +107,7 @@ const start = (system: ReadonlyArray<string>, listens: boolean) =>
       settle()
     })
     child.stderr?.on("data", (bytes: Buffer) => {
-      said = (said + bytes.toString()).slice(-maxDetail)
+      stderr = (stderr + bytes.toString()).slice(-maxDetail)
     })
     child.on("message", (_, handle: unknown) => {
       if (!isServer(handle)) return
@@ -116,7 +116,7 @@ const start = (system: ReadonlyArray<string>, listens: boolean) =>
       settle()
     })
     child.on("error", (error) => fail(`bubblewrap can't be started: ${error.message}`))
-    child.on("close", () => fail(`bubblewrap can't isolate commands here: ${said.trim()}`))
+    child.on("close", () => fail(`bubblewrap can't isolate commands here: ${stderr.trim()}`))
   })
 
 /** Starts the process. The end of the scope ends it, and with it the network. */

@@ -29,12 +29,12 @@ const runTrue = (pid: number): Effect.Effect<string | undefined> =>
       ),
       { stdio: ["ignore", "ignore", "pipe"], env: { PATH: Holder.toolPath } }
     )
-    let said = ""
+    let stderr = ""
     child.stderr.on("data", (bytes: Buffer) => {
-      said = (said + bytes.toString()).slice(-500)
+      stderr = (stderr + bytes.toString()).slice(-500)
     })
     child.on("error", (error) => resume(Effect.succeed(error.message)))
-    child.on("close", (code) => resume(Effect.succeed(code === 0 ? undefined : said.trim() || `exit code ${code}`)))
+    child.on("close", (code) => resume(Effect.succeed(code === 0 ? undefined : stderr.trim() || `exit code ${code}`)))
     return Effect.sync(() => void child.kill("SIGKILL"))
   })
 

@@ -94,12 +94,12 @@ export const make = (jail: Jail.Jail): Ahead => {
   const readFile = (path: string, self: string): void => {
     const name = Path.basename(path)
     const room = Math.min(maxFileBytes, maxBytes - bytes)
-    const found = using(`${self}/${name}`, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, (fd) => readSmall(fd, room))
-    if (found === undefined) return
-    children.set(path, { name, kind: "file", size: found.size })
-    if (found.content === undefined) return
-    contents.set(path, found.content)
-    bytes += found.content.length
+    const file = using(`${self}/${name}`, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, (fd) => readSmall(fd, room))
+    if (file === undefined) return
+    children.set(path, { name, kind: "file", size: file.size })
+    if (file.content === undefined) return
+    contents.set(path, file.content)
+    bytes += file.content.length
   }
 
   const readIn = (folder: string, paths: ReadonlyArray<string>): void => {

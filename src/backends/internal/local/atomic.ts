@@ -54,8 +54,8 @@ export const take = (from: System.RealPath, to: System.RealPath): Effect.Effect<
 
 /** Renames a folder to a free name. Only an empty folder created in between can be overwritten. */
 export const takeCarefully = (from: System.RealPath, to: System.RealPath): Effect.Effect<void, Fault> =>
-  Effect.flatMap(Effect.isSuccess(System.lstat(to)), (taken) =>
-    taken ? Effect.fail(fault({ _tag: "AlreadyExists" })) : System.rename(from, to)
+  Effect.flatMap(Effect.isSuccess(System.lstat(to)), (isTaken) =>
+    isTaken ? Effect.fail(fault({ _tag: "AlreadyExists" })) : System.rename(from, to)
   )
 
 /**

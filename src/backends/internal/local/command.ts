@@ -187,7 +187,7 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
   child.stdin?.end(stdin)
 
   const takeAll = (): ReadonlyArray<Chunk> => {
-    const taken = chunks
+    const batch = chunks
     const wasPaused = isPaused()
     chunks = []
     buffered = 0
@@ -195,7 +195,7 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
       for (const { readable } of sources) readable?.resume()
       if (exitCode !== undefined) drain()
     }
-    return taken
+    return batch
   }
 
   const take: Running["take"] = Effect.suspend(() => {
@@ -223,7 +223,7 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
  */
 export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<Running, Fault, Scope.Scope> =>
   Effect.gen(function* () {
-    const left = yield* Deferred.make<ReadonlyArray<string>, Fault>()
+    const leftNames = yield* Deferred.make<ReadonlyArray<string>, Fault>()
     const { begin, end, findLeft, output } = yield* Effect.acquireRelease(
       Effect.map(launch(spec), ({ child, group }) => {
         const attended = spec.monitor === undefined ? undefined : attend(child, spec.monitor)
@@ -248,9 +248,9 @@ export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<Running
     )
     yield* output.exited.pipe(
       Effect.andThen(findLeft),
-      Deferred.into(left),
-      Effect.ensuring(Effect.andThen(Deferred.succeed(left, []), begin)),
+      Deferred.into(leftNames),
+      Effect.ensuring(Effect.andThen(Deferred.succeed(leftNames, []), begin)),
       Effect.forkIn(leftovers, { startImmediately: true })
     )
-    return { end, take: output.take, exitCode: output.exitCode, left: Deferred.await(left) }
+    return { end, take: output.take, exitCode: output.exitCode, left: Deferred.await(leftNames) }
   })

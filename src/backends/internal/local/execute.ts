@@ -58,14 +58,14 @@ const makeMissing = (
   command: string,
   own: ExecuteOptions["env"]
 ): { readonly add: (text: string) => void; readonly end: (exitCode: number) => ReadonlyArray<Output.Piece> } => {
-  const left = hidden.filter((name) => /^\w+$/.test(name) && own?.[name] === undefined)
-  const words = new RegExp(`(?<!\\w)(?:${left.join("|")})(?!\\w)`, "g")
-  const named = new Set<string>(left.length === 0 ? [] : command.match(words))
+  const unsetNames = hidden.filter((name) => /^\w+$/.test(name) && own?.[name] === undefined)
+  const words = new RegExp(`(?<!\\w)(?:${unsetNames.join("|")})(?!\\w)`, "g")
+  const named = new Set<string>(unsetNames.length === 0 ? [] : command.match(words))
   let looked = 0
   let tail = ""
   return {
     add: (text) => {
-      if (left.length === 0 || looked > lookedAt) return
+      if (unsetNames.length === 0 || looked > lookedAt) return
       looked += text.length
       const part = tail + text
       for (const name of part.match(words) ?? []) named.add(name)
@@ -94,19 +94,19 @@ const open = Effect.fnUntraced(function* (
   program: { readonly file: string; readonly args: ReadonlyArray<string> },
   options: ExecuteOptions | undefined
 ): Effect.fn.Return<Session, BackendError, Scope.Scope> {
-  const given = options?.cwd ?? "/"
-  const cwd = yield* Effect.fromResult(Path.normalize(operation, given))
-  const refusal = refusalOf(given, command, options?.env)
+  const folder = options?.cwd ?? "/"
+  const cwd = yield* Effect.fromResult(Path.normalize(operation, folder))
+  const refusal = refusalOf(folder, command, options?.env)
   if (refusal !== undefined) return yield* Effect.fail(refusal)
   const timeout = Duration.max(Duration.fromInputUnsafe(options?.timeout ?? defaultTimeout), Duration.zero)
   const env = { ...shell.variables.env, ...options?.env }
   const enclosed = shell.enclose?.({ ...program, env }) ?? { ...program, env }
   const missing = makeMissing(shell.variables.hidden, command, options?.env)
   const scope = yield* Effect.scope
-  const names = yield* on(operation, given, folderOf(shell.jail, cwd))
+  const names = yield* on(operation, folder, folderOf(shell.jail, cwd))
   const running = yield* on(
     operation,
-    given,
+    folder,
     Jail.holding(shell.jail, names, (held) =>
       Scope.provide(
         Command.start({ ...enclosed, cwd: held.self.toString(), stdin: options?.stdin }, shell.leftovers),
@@ -116,14 +116,14 @@ const open = Effect.fnUntraced(function* (
   )
   const decoder = Output.decoder()
   const last = Output.keeper(2 * shownAtTimeout)
-  const late = yield* Deferred.make<never, BackendError>()
+  const deadline = yield* Deferred.make<never, BackendError>()
   const limit = Duration.toMillis(timeout)
   yield* Effect.sleep(timeout).pipe(
     Effect.andThen(
       Effect.suspend(() => {
         const detail = last.end(shownAtTimeout)
-        const error = makeError(operation, given, { _tag: "TimedOut", limit }, detail === "" ? {} : { detail })
-        return Deferred.fail(late, error)
+        const error = makeError(operation, folder, { _tag: "TimedOut", limit }, detail === "" ? {} : { detail })
+        return Deferred.fail(deadline, error)
       })
     ),
     Effect.andThen(running.end),
@@ -137,14 +137,14 @@ const open = Effect.fnUntraced(function* (
     }
     return chunks === undefined && pieces.length === 0 ? undefined : pieces
   })
-  const left = running.left.pipe(
+  const leftNames = running.left.pipe(
     Effect.map((names) => (names.length === 0 ? {} : { left: names })),
     Effect.mapError((failed) => ({ ...failed, detail: `${failed.detail}: ${last.end(shownAtTimeout)}` }))
   )
   return {
-    next: Effect.raceFirst(Deferred.await(late), take),
+    next: Effect.raceFirst(Deferred.await(deadline), take),
     exitCode: running.exitCode,
-    left: on(operation, given, left)
+    left: on(operation, folder, leftNames)
   }
 })
 

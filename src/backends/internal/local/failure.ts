@@ -57,7 +57,7 @@ export const fromSystem = (cause: NodeJS.ErrnoException): Fault => ({
 })
 
 /** The failure of an operation at a path. */
-export const told =
+export const toBackendError =
   (operation: string, path: string) =>
   ({ reason, ...more }: Fault): BackendError =>
     make(operation, path, reason, more)
@@ -67,4 +67,4 @@ export const on = <A, R>(
   operation: string,
   path: string,
   effect: Effect.Effect<A, Fault, R>
-): Effect.Effect<A, BackendError, R> => Effect.mapError(effect, told(operation, path))
+): Effect.Effect<A, BackendError, R> => Effect.mapError(effect, toBackendError(operation, path))

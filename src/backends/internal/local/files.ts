@@ -6,7 +6,7 @@ import * as Derive from "../derive/backend.ts"
 import { fail, find, on as inTarget, type Source } from "../derive/target.ts"
 import * as Path from "../files/path.ts"
 import { asking } from "../git/asking.ts"
-import { on, told } from "./failure.ts"
+import { on, toBackendError } from "./failure.ts"
 import * as Folder from "./folder.ts"
 import * as Jail from "./jail.ts"
 import * as Locks from "./locks.ts"
@@ -39,7 +39,7 @@ const removeAll = (jail: Jail.Jail, source: Source, path: string): Effect.Effect
           any = true
         })
         return yield* Effect.mapError(removal, (failed) => {
-          const error = told("delete", target.real)(failed)
+          const error = toBackendError("delete", target.real)(failed)
           if (!any) return error
           const detail = `some of it was deleted already, then: ${error.message}`
           return makeError("delete", target.real, { _tag: "Unavailable" }, { detail, cause: error })

@@ -4,7 +4,7 @@ import * as Stream from "effect/Stream"
 import type { Child, Primitives, Range, Stat } from "../derive/primitives.ts"
 import * as Path from "../files/path.ts"
 import * as Atomic from "./atomic.ts"
-import { type Fault, fault, on, told } from "./failure.ts"
+import { type Fault, fault, on, toBackendError } from "./failure.ts"
 import * as Jail from "./jail.ts"
 import * as Many from "./many.ts"
 import * as Protected from "./protected.ts"
@@ -76,17 +76,17 @@ const children = Effect.fnUntraced(function* (
   folder: ReadonlyArray<string>,
   names: ReadonlyArray<string>
 ) {
-  const found: Array<Child> = []
+  const entries: Array<Child> = []
   const links: Array<string> = []
   const all = yield* Many.lstatAll(names.map(held.at))
   for (const [index, name] of names.entries()) {
     const stats = all[index]
     if (stats === undefined) continue
-    if (stats.isDirectory()) found.push({ name, kind: "directory", ...describe(stats) })
-    else if (stats.isFile()) found.push({ name, kind: "file", ...describe(stats) })
+    if (stats.isDirectory()) entries.push({ name, kind: "directory", ...describe(stats) })
+    else if (stats.isFile()) entries.push({ name, kind: "file", ...describe(stats) })
     else if (stats.isSymbolicLink()) links.push(name)
     // Searches look into neither: for them a device is a link that leads nowhere.
-    else found.push({ name, kind: "link" })
+    else entries.push({ name, kind: "link" })
   }
   const followed = yield* Effect.forEach(
     links,
@@ -94,7 +94,7 @@ const children = Effect.fnUntraced(function* (
       Effect.map(follow(jail, [...folder, name]), ({ version: _, ...leadsTo }): Child => ({ name, ...leadsTo })),
     { concurrency: linksAtOnce }
   )
-  return [...found, ...followed]
+  return [...entries, ...followed]
 })
 
 /** Looks up names in a folder, and omits missing ones. */
@@ -169,7 +169,7 @@ const write = (
   content: Uint8Array,
   create: boolean
 ): Effect.Effect<string, Fault> => {
-  const once = Effect.gen(function* () {
+  const attempt = Effect.gen(function* () {
     const { missing, names, stats } = yield* Jail.locate(jail, path, true)
     const changing = <A>(work: Effect.Effect<A, Fault>) => Protected.changing(jail, [[...names, ...missing]], work)
     if (stats !== undefined) {
@@ -187,7 +187,9 @@ const write = (
     return yield* changing(Jail.holding(jail, names, add))
   })
   return Effect.map(
-    create ? once : Effect.retry(once, { times: attempts - 1, while: (failed: Fault) => is("AlreadyExists")(failed) }),
+    create
+      ? attempt
+      : Effect.retry(attempt, { times: attempts - 1, while: (failed: Fault) => is("AlreadyExists")(failed) }),
     System.versionOf
   )
 }
@@ -218,7 +220,7 @@ const clear = (
   jail: Jail.Jail,
   parent: Jail.Held,
   name: System.RealPath,
-  gone: () => void
+  onGone: () => void
 ): Effect.Effect<void, Fault> =>
   Effect.gen(function* () {
     yield* Jail.withFolder(
@@ -230,22 +232,26 @@ const clear = (
         const files = dirents.filter((dirent) => !dirent.isDirectory())
         yield* Many.unlinkAll(
           files.map((file) => held.at(file.name)),
-          gone
+          onGone
         )
-        for (const dirent of dirents) if (dirent.isDirectory()) yield* clear(jail, held, dirent.name, gone)
+        for (const dirent of dirents) if (dirent.isDirectory()) yield* clear(jail, held, dirent.name, onGone)
       })
     )
     yield* System.rmdir(parent.at(name))
-    gone()
+    onGone()
   })
 
 /** Takes away a folder with all that is in it, links as they are. Says of each thing that it is gone. */
-export const removeTree = Effect.fnUntraced(function* (jail: Jail.Jail, path: ReadonlyArray<string>, gone: () => void) {
+export const removeTree = Effect.fnUntraced(function* (
+  jail: Jail.Jail,
+  path: ReadonlyArray<string>,
+  onGone: () => void
+) {
   const { names, stats } = yield* Jail.locate(jail, path, false)
   if (stats === undefined) return yield* Effect.fail(notFound)
   yield* Protected.checkTree(jail, names)
   const [parents, name] = yield* parted(names)
-  return yield* Jail.holding(jail, parents, (held) => clear(jail, held, name, gone))
+  return yield* Jail.holding(jail, parents, (held) => clear(jail, held, name, onGone))
 })
 
 const rename = Effect.fnUntraced(function* (jail: Jail.Jail, from: ReadonlyArray<string>, to: ReadonlyArray<string>) {
@@ -271,7 +277,7 @@ export const primitives = (jail: Jail.Jail, maxFileSize: number, changed: Jail.J
     stat: (path) => on("stat", path, stat(jail, names(path))),
     list: (path) => on("ls", path, list(jail, names(path))),
     read: (path, range) => on("read", path, readFile(jail, names(path), maxFileSize, range)),
-    stream: (path) => Stream.mapError(stream(jail, names(path)), told("read", path)),
+    stream: (path) => Stream.mapError(stream(jail, names(path)), toBackendError("read", path)),
     write: (path, content, { create }) =>
       on(
         "write",

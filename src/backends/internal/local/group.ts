@@ -31,18 +31,18 @@ const runsIn = (group: number, stat: string): boolean => {
 /** Those of some processes that run in a group. */
 const running = (group: number, ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>> =>
   Effect.callback((resume) => {
-    const found: Array<string> = []
+    const members: Array<string> = []
     each(
       ids.length,
       readAtOnce,
       (index, done) => {
         const id = ids[index] ?? ""
         NodeFs.readFile(`/proc/${id}/stat`, "latin1", (error, stat) => {
-          if (!error && runsIn(group, stat)) found.push(id)
+          if (!error && runsIn(group, stat)) members.push(id)
           done()
         })
       },
-      () => resume(Effect.succeed(found))
+      () => resume(Effect.succeed(members))
     )
   })
 
@@ -59,16 +59,16 @@ const processes: Effect.Effect<ReadonlyArray<string> | undefined> = Effect.callb
  * forever, so this finds the running processes first and then polls only those.
  */
 const waitForExit = Effect.fnUntraced(function* (group: number) {
-  let known: ReadonlyArray<string> = []
+  let members: ReadonlyArray<string> = []
   for (let wait = firstLookMillis; ; wait = Math.min(2 * wait, longestLookMillis)) {
     yield* pause(wait)
     if (!(yield* signal(group, 0))) return
-    known = yield* running(group, known)
-    if (known.length > 0) continue
+    members = yield* running(group, members)
+    if (members.length > 0) continue
     const all = yield* processes
     if (all === undefined) continue
-    known = yield* running(group, all)
-    if (known.length === 0) return
+    members = yield* running(group, all)
+    if (members.length === 0) return
   }
 })
 

@@ -117,8 +117,8 @@ const locatePlain = (jail: Jail, path: ReadonlyArray<string>): Place | undefined
   if (!jail.byDescriptor || path.length <= deep || path.includes("..")) return undefined
   const folder = realPath(jail, path.slice(0, -1))
   if (!isInside(jail, folder)) return undefined
-  const found = holdNow(folder, (self) => System.lstatNow(`${self}/${path.at(-1) ?? ""}`))
-  return found === undefined || found.isSymbolicLink() ? undefined : { names: path, stats: found, missing: [] }
+  const stats = holdNow(folder, (self) => System.lstatNow(`${self}/${path.at(-1) ?? ""}`))
+  return stats === undefined || stats.isSymbolicLink() ? undefined : { names: path, stats, missing: [] }
 }
 
 /**
@@ -154,21 +154,21 @@ export const locate = Effect.fnUntraced(function* (
     const names = current.slice(base.length)
     const real = realPath(jail, [...names, name])
     if (!mayLook(jail, real)) return yield* Effect.fail(outside)
-    const found = yield* Effect.catchIf(
+    const stats = yield* Effect.catchIf(
       System.lstat(real),
       (failed) => failed.reason._tag === "NotFound",
       () => Effect.undefined
     )
-    if (found === undefined) {
+    if (stats === undefined) {
       // A folder that may be entered, or the way to it, is gone.
       if (!isInside(jail, realPath(jail, names))) return yield* Effect.fail(fault({ _tag: "NotFound" }))
       const missing = [name, ...pending.toReversed()]
       if (missing.includes("..")) return yield* Effect.fail(fault({ _tag: "NotFound" }))
       return { names, stats: undefined, missing }
     }
-    if (!found.isSymbolicLink() || (pending.length === 0 && !follow)) {
+    if (!stats.isSymbolicLink() || (pending.length === 0 && !follow)) {
       current.push(name)
-      last = links === 0 ? found : undefined
+      last = links === 0 ? stats : undefined
       continue
     }
     last = undefined

@@ -35,22 +35,22 @@ type Identity = Effect.Success<ReturnType<typeof identityOf>>
 const identitiesOf = (jail: Jail.Jail, paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Identity>> =>
   Effect.map(
     Effect.forEach(paths, (path) => Effect.option(identityOf(jail, path))),
-    (found) => found.filter(Option.isSome).map(({ value }) => value)
+    (identities) => identities.filter(Option.isSome).map(({ value }) => value)
   )
 
 /** Takes the locks of paths, and resolves the paths again if they changed meanwhile. */
 const locking = (
   jail: Jail.Jail,
   paths: ReadonlyArray<string>,
-  known: ReadonlyArray<Identity>
+  identities: ReadonlyArray<Identity>
 ): Effect.Effect<void, Fault, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const inner = yield* Scope.fork(scope)
-    const waited = yield* Scope.provide(Machine.locking(known.map(({ is }) => is)), inner)
-    if (!waited && known.every(({ isSure }) => isSure)) return
+    const waited = yield* Scope.provide(Machine.locking(identities.map(({ is }) => is)), inner)
+    if (!waited && identities.every(({ isSure }) => isSure)) return
     const now = yield* identitiesOf(jail, paths)
-    if (now.length === known.length && now.every(({ is }, index) => is === known[index]?.is)) return
+    if (now.length === identities.length && now.every(({ is }, index) => is === identities[index]?.is)) return
     yield* Scope.close(inner, Exit.void)
     yield* locking(jail, paths, now)
   })
@@ -65,7 +65,7 @@ export const make = (jail: Jail.Jail): Exclusive => {
           on(
             "lock",
             paths[0] ?? "/",
-            Effect.flatMap(identitiesOf(jail, paths), (known) => locking(jail, paths, known))
+            Effect.flatMap(identitiesOf(jail, paths), (identities) => locking(jail, paths, identities))
           ),
           effect
         )

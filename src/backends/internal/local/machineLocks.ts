@@ -28,7 +28,7 @@ const isForNow = (cause: unknown): boolean =>
   "code" in cause &&
   ["EADDRINUSE", "EAGAIN", "EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"].some((code) => code === cause.code)
 
-const bound = (name: string): Effect.Effect<Taken> =>
+const bindSocket = (name: string): Effect.Effect<Taken> =>
   Effect.callback((resume) => {
     const server = createServer((socket) => socket.destroy())
     server.once("error", (cause) => {
@@ -58,7 +58,7 @@ const lockedFile = (name: string): Effect.Effect<Taken> =>
 const byFile = process.platform === "darwin" || process.platform.endsWith("bsd")
 
 const take: (name: string) => Effect.Effect<Taken> =
-  process.platform === "linux" ? bound : byFile ? lockedFile : () => Effect.succeed(Effect.void)
+  process.platform === "linux" ? bindSocket : byFile ? lockedFile : () => Effect.succeed(Effect.void)
 
 /** The file of a lock. Files would stay, so there are not many. */
 const nameOf = (what: string): string =>

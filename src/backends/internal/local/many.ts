@@ -88,8 +88,8 @@ export const readdirs = (
             release()
             return
           }
-          System.listNow(self, (error, found) => {
-            if (!error) all[index] = found
+          System.listNow(self, (error, entries) => {
+            if (!error) all[index] = entries
             release()
           })
         }
@@ -102,17 +102,17 @@ export const readdirs = (
 type Found = ReadonlyArray<System.Stats | undefined>
 
 const lstats = (paths: ReadonlyArray<System.RealPath>, end: (found: Found) => void): void => {
-  const found: Array<System.Stats | undefined> = []
+  const stats: Array<System.Stats | undefined> = []
   const go = (): void => {
-    for (const path of paths.slice(found.length, found.length + statsAtOnce)) {
-      found.push(
+    for (const path of paths.slice(stats.length, stats.length + statsAtOnce)) {
+      stats.push(
         Result.getOrElse(
           System.attempt(() => System.lstatNow(path)),
           () => undefined
         )
       )
     }
-    if (found.length === paths.length) end(found)
+    if (stats.length === paths.length) end(stats)
     else setImmediate(go)
   }
   go()
@@ -126,7 +126,7 @@ export const lstatAll = (paths: ReadonlyArray<System.RealPath>): Effect.Effect<F
  * Unlinks files and links, and reports each. Tries all of them, then fails with the first failure; a missing file is
  * not a failure.
  */
-export const unlinkAll = (paths: ReadonlyArray<System.RealPath>, gone: () => void): Effect.Effect<void, Fault> =>
+export const unlinkAll = (paths: ReadonlyArray<System.RealPath>, onGone: () => void): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(
     Effect.callback<void, Fault>((resume) => {
       let first: NodeJS.ErrnoException | undefined
@@ -135,7 +135,7 @@ export const unlinkAll = (paths: ReadonlyArray<System.RealPath>, gone: () => voi
         atOnce,
         (index, done) => {
           NodeFs.unlink(paths[index] ?? "", (error) => {
-            if (!error) gone()
+            if (!error) onGone()
             else if (error.code !== "ENOENT") first ??= error
             done()
           })

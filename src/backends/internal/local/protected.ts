@@ -27,9 +27,9 @@ const parts = ["HEAD", "objects", "refs", "commondir"] as const
 
 /** Tells whether a folder is a repository's own, counting a name in it that may not be there yet. */
 const isGitFolder = (jail: Jail.Jail, folder: ReadonlyArray<string>, name: string): Effect.Effect<boolean> =>
-  Effect.map(Many.lstatAll(parts.map((part) => Jail.realPath(jail, [...folder, part]))), (found) => {
+  Effect.map(Many.lstatAll(parts.map((part) => Jail.realPath(jail, [...folder, part]))), (stats) => {
     const [hasHead, hasObjects, hasRefs, hasCommon] = parts.map(
-      (part, index) => found[index] !== undefined || part.toLowerCase() === name.toLowerCase()
+      (part, index) => stats[index] !== undefined || part.toLowerCase() === name.toLowerCase()
     )
     return hasHead === true && (hasCommon === true || (hasObjects === true && hasRefs === true))
   })
@@ -39,9 +39,9 @@ const isProtected = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effe
   Effect.gen(function* () {
     if (names.some(isGitName) || isGitSettings(names)) return true
     const heads = names.map((_, index) => Jail.realPath(jail, [...names.slice(0, index), "HEAD"]))
-    const found = yield* Many.lstatAll(heads)
+    const stats = yield* Many.lstatAll(heads)
     for (const [index, name] of names.entries()) {
-      const mayBe = found[index] !== undefined || name.toLowerCase() === "head"
+      const mayBe = stats[index] !== undefined || name.toLowerCase() === "head"
       if (mayBe && (yield* isGitFolder(jail, names.slice(0, index), name))) return true
     }
     return false
@@ -91,14 +91,14 @@ const repositoriesIn = (
       const dirents = yield* System.readdir(held.self)
       const own = dirents.map((dirent) => dirent.name.toString())
       if (hasAll(new Set(own))) return [pathOf(names)]
-      const found: Array<string> = own.filter(isGitName).map((name) => pathOf([...names, name]))
+      const paths: Array<string> = own.filter(isGitName).map((name) => pathOf([...names, name]))
       for (const [index, dirent] of dirents.entries()) {
         const name = own[index] ?? ""
         if (dirent.isDirectory() && !isGitName(name)) {
-          found.push(...(yield* repositoriesIn(jail, held, dirent.name, [...names, name])))
+          paths.push(...(yield* repositoriesIn(jail, held, dirent.name, [...names, name])))
         }
       }
-      return found
+      return paths
     })
   )
 
@@ -113,9 +113,9 @@ const below = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<Rea
 /** Fails unless a folder may be changed with all that is in it. */
 export const checkTree = (jail: Jail.Jail, names: ReadonlyArray<string>): Effect.Effect<void, Fault> =>
   Effect.gen(function* () {
-    const found = yield* below(jail, names)
+    const repositories = yield* below(jail, names)
     const allowed = yield* Allowed
-    if (!found.every((path) => allowed.has(path))) return yield* Effect.fail(refusal)
+    if (!repositories.every((path) => allowed.has(path))) return yield* Effect.fail(refusal)
   })
 
 /** Finds the protected places that changes lead to. */
@@ -135,5 +135,5 @@ export const findIn =
           Effect.orElseSucceed(() => [])
         )
       }),
-      (found) => [...new Set(found.flat())]
+      (paths) => [...new Set(paths.flat())]
     )

@@ -202,8 +202,8 @@ type Atom = string | ReadonlyArray<ReadonlyArray<Range>>
 const readAtom = (pattern: string, at: number): Read<Atom> | undefined => {
   const char = pattern[at] ?? ""
   if (char === "[") {
-    const read = readClass(pattern, at)
-    return read === undefined ? undefined : { value: [read.value], next: read.next }
+    const characterClass = readClass(pattern, at)
+    return characterClass === undefined ? undefined : { value: [characterClass.value], next: characterClass.next }
   }
   if (char === "(") return readGroup(pattern, at)
   if (char === ".") return { value: [[[0, maxCode]]], next: at + 1 }
@@ -226,11 +226,11 @@ export const translate = (pattern: string, ignoreCase: boolean): Translated | un
     return !folds || ranges.every(([low, high]) => high === maxCode || foldsAlike(low, high))
   }
   for (let at = 0; at < pattern.length;) {
-    const read = readAtom(pattern, at)
-    if (read === undefined) return undefined
-    if (typeof read.value === "string") parts.push(read.value)
-    else if (!read.value.every(addRanges)) return undefined
-    at = read.next
+    const atom = readAtom(pattern, at)
+    if (atom === undefined) return undefined
+    if (typeof atom.value === "string") parts.push(atom.value)
+    else if (!atom.value.every(addRanges)) return undefined
+    at = atom.next
   }
   return { pattern: parts.join(""), nul }
 }

@@ -42,9 +42,9 @@ const listing = ({ maxFileSize, primitives }: Searched, list: Lister): Derived.S
 })
 
 /** The folder that a search begins at, and the names of real folders that it is. Nothing, if it is not a folder. */
-const start = (jail: Jail.Jail, operation: string, given: string) =>
+const start = (jail: Jail.Jail, operation: string, inputPath: string) =>
   Effect.gen(function* () {
-    const path = yield* Effect.fromResult(Path.normalize(operation, given))
+    const path = yield* Effect.fromResult(Path.normalize(operation, inputPath))
     const { names, stats } = yield* Jail.locate(jail, Path.segments(path), true)
     return stats?.isDirectory() === true ? { path, names } : undefined
   }).pipe(
@@ -68,10 +68,10 @@ const tree = (from: string, paths: ReadonlyArray<string>): ReadonlyMap<string, S
     let at = path
     for (;;) {
       const above = Path.parent(at)
-      const known = folders.get(above)
-      if (known === undefined) folders.set(above, new Set([Path.basename(at)]))
-      else known.add(Path.basename(at))
-      if (known !== undefined) break
+      const names = folders.get(above)
+      if (names === undefined) folders.set(above, new Set([Path.basename(at)]))
+      else names.add(Path.basename(at))
+      if (names !== undefined) break
       at = above
     }
   }
@@ -90,19 +90,19 @@ interface Candidates {
 const among = (searched: Searched, { ahead, folders }: Candidates): Derived.Searched => {
   const { jail, primitives } = searched
   const list: Lister = (path) => {
-    const found: Array<Child> = []
+    const children: Array<Child> = []
     const others: Array<string> = []
     for (const name of folders.get(path) ?? []) {
       const child = ahead.child(Path.join(path, name))
       if (child === undefined) others.push(name)
-      else if (child !== null) found.push(child)
+      else if (child !== null) children.push(child)
     }
-    if (others.length === 0) return Effect.succeed(found)
+    if (others.length === 0) return Effect.succeed(children)
     const looked = Folder.childrenOf(jail, Path.segments(path), others)
     return on(
       "ls",
       path,
-      Effect.map(looked, (children) => [...found, ...children])
+      Effect.map(looked, (more) => [...children, ...more])
     )
   }
   const readAhead: Primitives["read"] = (path, range) => {
@@ -146,9 +146,9 @@ const candidates = Effect.fnUntraced(function* (searched: Searched, query: Backe
     // Those of a folder come soon after each other: then it is held once for all of them.
     if (paths.length - begun >= aheadAtOnce) yield* readRest
   })
-  const found = yield* Jail.holding(jail, names, (held) => Ripgrep.candidates(ripgrep, held, args, except, tell))
+  const outcome = yield* Jail.holding(jail, names, (held) => Ripgrep.candidates(ripgrep, held, args, except, tell))
   yield* readRest
-  return found && { folders: tree(from, paths), ahead, isPartial: found.isPartial }
+  return outcome && { folders: tree(from, paths), ahead, isPartial: outcome.isPartial }
 })
 
 export const grep =
@@ -156,10 +156,10 @@ export const grep =
   (query) =>
     Effect.gen(function* () {
       // Without ripgrep, or after its failure, all files are read.
-      const found = yield* Effect.orElseSucceed(candidates(searched, query), () => undefined)
-      if (found === undefined) return yield* Search.grep(listing(searched, searched.primitives.list))(query)
-      const result = yield* Search.grep(among(searched, found))(query)
-      return found.isPartial && result.truncated === undefined ? { ...result, truncated: "time" as const } : result
+      const selection = yield* Effect.orElseSucceed(candidates(searched, query), () => undefined)
+      if (selection === undefined) return yield* Search.grep(listing(searched, searched.primitives.list))(query)
+      const result = yield* Search.grep(among(searched, selection))(query)
+      return selection.isPartial && result.truncated === undefined ? { ...result, truncated: "time" as const } : result
     })
 
 export const glob =
@@ -169,12 +169,12 @@ export const glob =
       const { jail, primitives } = searched
       const from = yield* start(jail, "glob", query.path ?? "/")
       if (from === undefined) return yield* Search.glob(listing(searched, primitives.list))(query)
-      const seen = yield* Effect.orElseSucceed(
+      const overview = yield* Effect.orElseSucceed(
         survey(jail, from.names, { ignored: query.ignored === true, maxEntries: surveyed }),
         () => undefined
       )
       const list: Lister = (path) => {
-        const children = seen?.folders.get(path)
+        const children = overview?.folders.get(path)
         return children === undefined ? primitives.list(path) : Effect.succeed(children)
       }
       return yield* Search.glob(listing(searched, list))(query)

@@ -77,7 +77,7 @@ export const survey = (
     const folders = new Map<string, ReadonlyArray<Child>>()
     const leftOut: Array<string> = []
     const isOver = Turns.make()
-    let seen = 0
+    let entryCount = 0
 
     const extended = (names: ReadonlyArray<string>, above: Ignore.Ignore) =>
       Jail.holding(jail, names, (held) => extend(held, `/${names.join("/")}`, above)).pipe(
@@ -86,10 +86,10 @@ export const survey = (
 
     const look = Effect.fnUntraced(function* (
       { names: folder, rules: above }: Open,
-      found: ReadonlyArray<System.Entry>
+      entries: ReadonlyArray<System.Entry>
     ) {
       const path = `/${folder.join("/")}`
-      const children = Folder.filterEntries(found, path === "/")
+      const children = Folder.filterEntries(entries, path === "/")
       const hasRules =
         !options.ignored && children.some(({ kind, name }) => kind === "file" && name === Ignore.ignoreFile)
       const rules = hasRules ? yield* extended(folder, above) : above
@@ -103,17 +103,17 @@ export const survey = (
         else inner.push({ names: [...folder, name], rules })
       }
       folders.set(path, children)
-      seen += children.length
+      entryCount += children.length
       return inner
     })
 
     const rules = options.ignored ? Ignore.none : yield* rulesAbove(jail, names)
     const lookOn = Effect.gen(function* () {
       let level: ReadonlyArray<Open> = [{ names, rules }]
-      while (level.length > 0 && seen < options.maxEntries) {
+      while (level.length > 0 && entryCount < options.maxEntries) {
         const next: Array<Open> = []
-        for (let at = 0; at < level.length && seen < options.maxEntries;) {
-          const enough = Math.ceil((options.maxEntries - seen) / entriesOfFolder)
+        for (let at = 0; at < level.length && entryCount < options.maxEntries;) {
+          const enough = Math.ceil((options.maxEntries - entryCount) / entriesOfFolder)
           const some = level.slice(at, at + Math.min(foldersAtOnce, enough))
           at += some.length
           const all = yield* Many.readdirs(
@@ -121,8 +121,8 @@ export const survey = (
             some.map((folder) => folder.names)
           )
           for (const [index, folder] of some.entries()) {
-            const found = all[index]
-            if (found !== undefined) next.push(...(yield* look(folder, found)))
+            const entries = all[index]
+            if (entries !== undefined) next.push(...(yield* look(folder, entries)))
           }
         }
         level = next

@@ -42,8 +42,8 @@ export const attempt = <A>(run: () => A): Result.Result<A, NodeJS.ErrnoException
 
 const runNow = <A>(run: () => A): Effect.Effect<A, Fault> =>
   Effect.suspend(() => {
-    const done = attempt(run)
-    return Result.isSuccess(done) ? Effect.succeed(done.success) : Effect.fail(fromSystem(done.failure))
+    const result = attempt(run)
+    return Result.isSuccess(result) ? Effect.succeed(result.success) : Effect.fail(fromSystem(result.failure))
   })
 
 /** The entry at a path; `undefined` if it is missing. Avoids the cost of an error for this common case. */

@@ -113,30 +113,31 @@ export const commit = (
   steps: ReadonlyArray<Step>
 ): Effect.Effect<ReadonlyArray<Done>, Broken> =>
   Effect.uninterruptibleMask((restoreInterruption) => {
-    const done: Array<Done> = []
+    const outcomes: Array<Done> = []
     let open: Step | undefined
     const all = Effect.forEach(
       steps,
       (step) => {
         open = step
         return Effect.map(perform(backend, step), (version) => {
-          done.push({ step, version })
+          outcomes.push({ step, version })
           open = undefined
         })
       },
       { discard: true }
     )
     return Effect.matchCauseEffect(restoreInterruption(all), {
-      onSuccess: () => Effect.succeed(done),
+      onSuccess: () => Effect.succeed(outcomes),
       onFailure: Effect.fnUntraced(function* (cause) {
         const failure = Cause.findError(cause)
         // A failed step changed nothing. An interrupted or broken step, or a lost answer, needs a check.
-        const begun = done.map(({ step }) => step)
+        const begun = outcomes.map(({ step }) => step)
         if (open !== undefined && (Result.isFailure(failure) || isUncertain(failure.success))) begun.push(open)
-        const left = yield* rollback(backend, begun)
-        if (Result.isSuccess(failure)) return yield* Effect.fail({ cause: failure.success, left })
-        if (left.length > 0) yield* Effect.logError(`A patch was stopped, and could not be undone: ${left.join("; ")}`)
-        return yield* Effect.failCause(Cause.map(cause, (error) => ({ cause: error, left })))
+        const remains = yield* rollback(backend, begun)
+        if (Result.isSuccess(failure)) return yield* Effect.fail({ cause: failure.success, left: remains })
+        if (remains.length > 0)
+          yield* Effect.logError(`A patch was stopped, and could not be undone: ${remains.join("; ")}`)
+        return yield* Effect.failCause(Cause.map(cause, (error) => ({ cause: error, left: remains })))
       })
     })
   })

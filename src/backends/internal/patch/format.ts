@@ -3,10 +3,11 @@ import * as Result from "effect/Result"
 import { valueAt } from "../../../support/json/valueAt.ts"
 import { type Change, type Hunk, type HunkLine, type Patch, InvalidPatch } from "./model.ts"
 
-const shown = 160
+const maxQuoteLength = 160
 
 /** A text in a message, cut if it is long. */
-export const quote = (text: string): string => JSON.stringify(text.length > shown ? `${text.slice(0, shown)}…` : text)
+export const quote = (text: string): string =>
+  JSON.stringify(text.length > maxQuoteLength ? `${text.slice(0, maxQuoteLength)}…` : text)
 
 /** Makes an {@link InvalidPatch}; `found` is a line as it came, `undefined` for the end of the patch. */
 export const invalid = (line: number, found: string | undefined, expected: string): InvalidPatch =>
@@ -130,9 +131,9 @@ const unwrap = (cursor: Cursor): string | undefined => {
   for (; cursor.at < cursor.lines.length; cursor.at++) {
     const text = (cursor.lines[cursor.at] ?? "").trim()
     if (text === "" || fence.test(text)) continue
-    const found = text.startsWith("***") ? undefined : heredoc.exec(text)?.[2]
-    if (found === undefined) break
-    word = found
+    const delimiter = text.startsWith("***") ? undefined : heredoc.exec(text)?.[2]
+    if (delimiter === undefined) break
+    word = delimiter
   }
   return word
 }

@@ -53,7 +53,7 @@ const failures = (needle: ReadonlyArray<string>): ReadonlyArray<number> => {
 
 /** The place of the lines, or how far they fit at best: `matched` of them, from `index` on. */
 export interface Found {
-  readonly found: boolean
+  readonly isFound: boolean
   readonly index: number
   readonly matched: number
 }
@@ -63,7 +63,7 @@ const scan = (hay: Haystack, needle: ReadonlyArray<string>, from: number, level:
   const wanted = needle.map(folds[level] ?? fold)
   const table = failures(wanted)
   let length = 0
-  let best = { found: false, index: from, matched: 0 }
+  let best = { isFound: false, index: from, matched: 0 }
   for (let index = from; index < lines.length && hay.left > 0; index++) {
     hay.left--
     while (length > 0 && lines[index] !== wanted[length]) {
@@ -72,19 +72,19 @@ const scan = (hay: Haystack, needle: ReadonlyArray<string>, from: number, level:
     }
     if (lines[index] !== wanted[length]) continue
     length++
-    if (length > best.matched) best = { found: false, index: index + 1 - length, matched: length }
-    if (length === wanted.length) return { ...best, found: true }
+    if (length > best.matched) best = { isFound: false, index: index + 1 - length, matched: length }
+    if (length === wanted.length) return { ...best, isFound: true }
   }
   return best
 }
 
 /** Finds lines at or after `from`: their first exact place, else the first approximate one. */
 export const find = (hay: Haystack, needle: ReadonlyArray<string>, from: number): Found => {
-  let best: Found = { found: false, index: from, matched: 0 }
+  let best: Found = { isFound: false, index: from, matched: 0 }
   for (const level of folds.keys()) {
-    const found = scan(hay, needle, from, level)
-    if (found.found) return found
-    if (found.matched > best.matched) best = found
+    const match = scan(hay, needle, from, level)
+    if (match.isFound) return match
+    if (match.matched > best.matched) best = match
   }
   return best
 }
@@ -96,7 +96,7 @@ export const isAt = (hay: Haystack, needle: ReadonlyArray<string>, index: number
 /** Finds the line of a header at or after `from`, as a whole line or as its beginning. */
 export const findHeader = (hay: Haystack, header: string, from: number): number | undefined => {
   const whole = find(hay, [header], from)
-  if (whole.found) return whole.index
+  if (whole.isFound) return whole.index
   const start = fold(header)
   const lines = at(hay, folds.length - 1)
   for (let index = from; index < lines.length && hay.left > 0; index++) {

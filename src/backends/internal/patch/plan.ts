@@ -35,14 +35,14 @@ export const textOf = (path: string, { bytes }: Loaded): string | undefined =>
 
 /** Loads a file; `undefined` if it is missing. Reads its version first, so that a later change is a conflict. */
 export const load = Effect.fnUntraced(function* (backend: Backend.Service, path: string) {
-  const found = yield* Effect.result(backend.read(path, { limit: 0 }))
-  if (Result.isFailure(found)) {
-    return found.failure.reason._tag === "NotFound" ? undefined : yield* Effect.fail(found.failure)
+  const result = yield* Effect.result(backend.read(path, { limit: 0 }))
+  if (Result.isFailure(result)) {
+    return result.failure.reason._tag === "NotFound" ? undefined : yield* Effect.fail(result.failure)
   }
   const [transfer] = yield* backend.download([path])
   if (transfer === undefined) return undefined
   if (!transfer.ok) return yield* Effect.fail(transfer.error)
-  return { bytes: transfer.value, version: found.success.version } satisfies Loaded
+  return { bytes: transfer.value, version: result.success.version } satisfies Loaded
 })
 
 /** The paths of a section, by which it is known. */

@@ -68,25 +68,25 @@ const misfit = (
 ): InvalidPatch => {
   const earlier = find(hay, needle, 0)
   if (hay.left <= 0) return tooMuch(hunk)
-  if (earlier.found) {
+  if (earlier.isFound) {
     return invalid(
       hunk.line,
       hunk.lines[0]?.text,
       `hunks in the order of ${path}; this one is at its line ${earlier.index + 1}, before the one above ends`
     )
   }
-  let seen = 0
-  const offset = hunk.lines.findIndex((line) => line.kind !== "add" && seen++ === missed.matched)
+  let position = 0
+  const offset = hunk.lines.findIndex((line) => line.kind !== "add" && position++ === missed.matched)
   const line = hunk.line + offset
-  const found = hunk.lines[offset]?.text
+  const lineText = hunk.lines[offset]?.text
   if (missed.matched === 0) {
     const where = missed.index === 0 ? path : `${path} from its line ${missed.index + 1} on`
-    return invalid(line, found, `a line of ${where} (read the file, and copy its lines as they are)`)
+    return invalid(line, lineText, `a line of ${where} (read the file, and copy its lines as they are)`)
   }
   const there = hay.lines[missed.index + missed.matched]
   return invalid(
     line,
-    found,
+    lineText,
     there === undefined
       ? `nothing more of ${path}, which ends with the ${missed.matched} lines before`
       : `${quote(there)}, which is line ${missed.index + missed.matched + 1} of ${path} (the ${missed.matched} before fit)`
@@ -103,11 +103,11 @@ interface Lead {
 const follow = (hay: Haystack, hunk: Hunk, from: number, path: string): Result.Result<Lead, InvalidPatch> => {
   let lead: Lead = { from, insert: hunk.headers.length === 0 ? hay.lines.length : from }
   for (const [index, header] of hunk.headers.entries()) {
-    const found = findHeader(hay, header, lead.from)
-    if (found !== undefined) {
+    const headerIndex = findHeader(hay, header, lead.from)
+    if (headerIndex !== undefined) {
       // A hunk may begin with the line of its header, so it is looked for from there.
       const last = index === hunk.headers.length - 1
-      lead = { from: last ? found : found + 1, insert: found + 1 }
+      lead = { from: last ? headerIndex : headerIndex + 1, insert: headerIndex + 1 }
       continue
     }
     // A hunk after the first of a class or a function names it again.
@@ -129,12 +129,12 @@ const locate = (hay: Haystack, hunk: Hunk, from: number, path: string): Result.R
       if (needle.length === 0) return Result.succeed({ index: lead.insert, lines })
       const last = hay.lines.length - needle.length
       if (hunk.endOfFile && last >= lead.from && isAt(hay, needle, last)) return Result.succeed({ index: last, lines })
-      const found = find(hay, needle, lead.from)
-      if (found.found) return Result.succeed({ index: found.index, lines })
-      missed ??= found
+      const match = find(hay, needle, lead.from)
+      if (match.isFound) return Result.succeed({ index: match.index, lines })
+      missed ??= match
     }
     const needle = stays(hunk.lines)
-    return Result.fail(misfit(hay, hunk, needle, missed ?? { found: false, index: lead.from, matched: 0 }, path))
+    return Result.fail(misfit(hay, hunk, needle, missed ?? { isFound: false, index: lead.from, matched: 0 }, path))
   })
 
 const replace = (text: Text, places: ReadonlyArray<Place>): string => {

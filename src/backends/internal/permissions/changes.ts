@@ -39,7 +39,7 @@ export const changesOf = (
   rules: Rules,
   guard: Guard
 ): Pick<Backend.Service, "read" | "write" | "edit" | "delete" | "move" | "upload" | "download" | "permit"> => {
-  const once = Once.onceFor(rules)
+  const runOnce = Once.onceFor(rules)
 
   const permit = Effect.fnUntraced(function* (
     plan: Backend.Plan
@@ -57,44 +57,52 @@ export const changesOf = (
 
   return {
     permit,
-    read: (given, window) =>
-      at(guard, "read", given, (path) =>
-        authoriseOne(guard, asking({ operation: "read", path, window }), { needs: [needOf("read", given, path)] }, () =>
-          backend.read(given, window)
+    read: (inputPath, window) =>
+      at(guard, "read", inputPath, (path) =>
+        authoriseOne(
+          guard,
+          asking({ operation: "read", path, window }),
+          { needs: [needOf("read", inputPath, path)] },
+          () => backend.read(inputPath, window)
         )
       ),
-    write: (given, content, options) =>
-      at(guard, "write", given, (path) =>
+    write: (inputPath, content, options) =>
+      at(guard, "write", inputPath, (path) =>
         authoriseOne(
           guard,
           asking({ operation: "write", path, content }),
-          { needs: [needOf("write", given, path)] },
+          { needs: [needOf("write", inputPath, path)] },
           () =>
-            once("write", [path, content, fromUnknown(options)], Once.Written, backend.write(given, content, options))
-        )
-      ),
-    edit: (given, replacements, options) =>
-      at(guard, "edit", given, (path) =>
-        authoriseOne(
-          guard,
-          asking({ operation: "edit", path, replacements }),
-          { needs: [needOf("write", given, path), needOf("read", given, path)] },
-          () =>
-            once(
-              "edit",
-              [path, fromUnknown(replacements), fromUnknown(options)],
-              Once.Edited,
-              backend.edit(given, replacements, options)
+            runOnce(
+              "write",
+              [path, content, fromUnknown(options)],
+              Once.Written,
+              backend.write(inputPath, content, options)
             )
         )
       ),
-    delete: (given, options) =>
-      at(guard, "delete", given, (path) =>
+    edit: (inputPath, replacements, options) =>
+      at(guard, "edit", inputPath, (path) =>
+        authoriseOne(
+          guard,
+          asking({ operation: "edit", path, replacements }),
+          { needs: [needOf("write", inputPath, path), needOf("read", inputPath, path)] },
+          () =>
+            runOnce(
+              "edit",
+              [path, fromUnknown(replacements), fromUnknown(options)],
+              Once.Edited,
+              backend.edit(inputPath, replacements, options)
+            )
+        )
+      ),
+    delete: (inputPath, options) =>
+      at(guard, "delete", inputPath, (path) =>
         authoriseOne(
           guard,
           { ...asking({ operation: "delete", path, recursive: options?.recursive === true }), alone: true },
-          { needs: [needOf("write", given, path, { entry: true })], tree: path },
-          () => once("delete", [path, fromUnknown(options)], Schema.Void, backend.delete(given, options))
+          { needs: [needOf("write", inputPath, path, { entry: true })], tree: path },
+          () => runOnce("delete", [path, fromUnknown(options)], Schema.Void, backend.delete(inputPath, options))
         )
       ),
     move: (from, to) =>
@@ -104,7 +112,7 @@ export const changesOf = (
             guard,
             { ...asking({ operation: "move", from: source, to: target }), alone: true },
             { needs: movingNeeds(from, source, to, target), tree: source },
-            () => once("move", [source, target], Schema.Void, backend.move(from, to))
+            () => runOnce("move", [source, target], Schema.Void, backend.move(from, to))
           )
         )
       ),
@@ -120,7 +128,7 @@ export const changesOf = (
             Effect.forEach(allowed, ({ content, path }) =>
               Effect.map(sha256(Uint8Array.from(content)), (digest) => [path, digest])
             ),
-            (given) => once("upload", given, Once.Uploaded, backend.upload(allowed))
+            (input) => runOnce("upload", input, Once.Uploaded, backend.upload(allowed))
           )
       ),
     download: (paths) =>

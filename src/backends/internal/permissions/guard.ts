@@ -14,7 +14,7 @@ export type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 /** The need of an operation: the given path, and the normal one. */
 export interface Need {
   readonly operation: FileOperation
-  readonly given: string
+  readonly inputPath: string
   readonly path: string
   /** True for an operation on a link itself, not only on its target. */
   readonly entry?: boolean | undefined
@@ -74,18 +74,18 @@ interface Asked {
 
 export const needOf = (
   operation: FileOperation,
-  given: string,
+  inputPath: string,
   path: string,
   more?: Pick<Need, "entry" | "looking">
-): Need => ({ operation, given, path, ...more })
+): Need => ({ operation, inputPath, path, ...more })
 
 /** Runs an operation at the normal form of a path. */
 export const at = <A>(
   { paths }: Guard,
   operation: string,
-  given: string,
+  inputPath: string,
   run: (path: string) => Failing<A>
-): Failing<A> => Effect.flatMap(Effect.fromResult(Path.resolve(operation, given, paths)), run)
+): Failing<A> => Effect.flatMap(Effect.fromResult(Path.resolve(operation, inputPath, paths)), run)
 
 /** Runs an operation on one subject, or fails with the reason of its refusal. */
 export const authoriseOne = <A>(
@@ -108,8 +108,8 @@ const accessesOf = (findings: ReadonlyArray<Finding>): ReadonlyArray<Access> =>
 const keyOf = ({ operation, path, ruling }: Access): string =>
   JSON.stringify([operation, path, ruling.by, ruling.terms])
 
-const refusal = (operation: Operation, given: string, detail: string): BackendError.BackendError =>
-  BackendError.make(operation.name, given, { _tag: "PermissionDenied" }, { detail })
+const refusal = (operation: Operation, inputPath: string, detail: string): BackendError.BackendError =>
+  BackendError.make(operation.name, inputPath, { _tag: "PermissionDenied" }, { detail })
 
 const detailOf = ({ below, need: { operation }, ruling }: Finding): string => {
   const why = ruling._tag !== "Refuse" || ruling.reason === noReason ? "" : `: ${ruling.reason}`
@@ -123,20 +123,20 @@ const refusalOf = (
   operation: Operation,
   subject: Subject,
   findings: ReadonlyArray<Finding>,
-  asked: Asked | undefined
+  question: Asked | undefined
 ): BackendError.BackendError | undefined => {
   const refused = findings.find(isRefused)
-  if (refused !== undefined) return refusal(operation, refused.need.given, detailOf(refused))
+  if (refused !== undefined) return refusal(operation, refused.need.inputPath, detailOf(refused))
   const accesses = accessesOf(findings)
   if (accesses.length === 0) return undefined
-  const given = subject.needs[0]?.given ?? "/"
-  if (asked === undefined) return refusal(operation, given, "this needs approval")
-  if (asked.answer._tag === "Refuse") return refusal(operation, given, asked.answer.reason)
-  const keys = new Set(asked.accesses.map(keyOf))
+  const inputPath = subject.needs[0]?.inputPath ?? "/"
+  if (question === undefined) return refusal(operation, inputPath, "this needs approval")
+  if (question.answer._tag === "Refuse") return refusal(operation, inputPath, question.answer.reason)
+  const keys = new Set(question.accesses.map(keyOf))
   // Otherwise something moved while somebody decided, and the answer is about other places.
   return accesses.every((access) => keys.has(keyOf(access)))
     ? undefined
-    : BackendError.make(operation.name, given, { _tag: "Conflict" })
+    : BackendError.make(operation.name, inputPath, { _tag: "Conflict" })
 }
 
 /** Many operations share the lock, or one is alone. A waiting exclusive operation holds back newcomers. */
@@ -207,11 +207,11 @@ export const make = (backend: Backend.Service, rules: Rules): Guard => {
     )
     const leading = Array.from(new Set(needed))
     const reached = yield* real(operation.name, leading)
-    const led = new Map(leading.map((path, index) => [path, reached[index]]))
+    const realPaths = new Map(leading.map((path, index) => [path, reached[index]]))
     /** The other names of a path: its target, and the real place of a link itself. */
     const namesOf = ({ entry, path }: Need): ReadonlyArray<string> => {
-      const folder = entry === true && path !== "/" ? led.get(Path.parent(path)) : undefined
-      const names = [led.get(path), folder === undefined ? undefined : Path.join(folder, Path.basename(path))]
+      const folder = entry === true && path !== "/" ? realPaths.get(Path.parent(path)) : undefined
+      const names = [realPaths.get(path), folder === undefined ? undefined : Path.join(folder, Path.basename(path))]
       return names.filter((name) => name !== undefined && name !== path).map(String)
     }
     for (const { findings, subject } of open) {
@@ -228,19 +228,19 @@ export const make = (backend: Backend.Service, rules: Rules): Guard => {
     const { action, alone } = operation
     // Without links, a path leads to the same place all the time.
     const locked = alone === true ? lock.alone : backend.realPaths === undefined ? lock.open : lock.shared
-    const passOf = (all: ReadonlyArray<ReadonlyArray<Finding>>, asked: Asked | undefined): Pass => ({
-      refusals: subjects.map((subject, index) => refusalOf(operation, subject, all[index] ?? [], asked)),
-      approved: asked?.answer._tag === "Allow" ? asked.accesses : []
+    const passOf = (all: ReadonlyArray<ReadonlyArray<Finding>>, question: Asked | undefined): Pass => ({
+      refusals: subjects.map((subject, index) => refusalOf(operation, subject, all[index] ?? [], question)),
+      approved: question?.answer._tag === "Allow" ? question.accesses : []
     })
     return Effect.gen(function* () {
       const granted = (yield* Granted).flatMap((one) => (one.rules === rules ? one.accesses : []))
-      const known = new Set(granted.map(keyOf))
+      const grantedKeys = new Set(granted.map(keyOf))
       const first = yield* locked(
         Effect.gen(function* () {
           const all = yield* examine(operation, subjects)
           const asking = all
             .flatMap((findings) => (findings.some(isRefused) ? [] : accessesOf(findings)))
-            .filter((access) => !known.has(keyOf(access)))
+            .filter((access) => !grantedKeys.has(keyOf(access)))
           const before: Asked | undefined =
             granted.length === 0 ? undefined : { accesses: granted, answer: Ruling.allow("granted") }
           return action !== undefined && asking.length > 0

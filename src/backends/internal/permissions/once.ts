@@ -12,7 +12,7 @@ import type { Rules } from "./model.ts"
 /** Does an operation once in a tool call. */
 export type Once = <A, I, E>(
   operation: string,
-  given: Json,
+  input: Json,
   schema: Schema.Codec<A, I>,
   work: Effect.Effect<A, E>
 ) => Effect.Effect<A, E>
@@ -21,11 +21,11 @@ export type Once = <A, I, E>(
 export const onceFor = ({ commands, files }: Pick<Rules, "commands" | "files">): Once => {
   const asks = [commands, ...files.map(({ ruling }) => ruling)].some(({ _tag }) => _tag === "Ask")
   if (!asks) return (_operation, _given, _schema, work) => work
-  return (operation, given, schema, work) =>
+  return (operation, input, schema, work) =>
     Effect.flatMap(Effect.serviceOption(ToolContext), (context) =>
       Option.isNone(context)
         ? work
-        : Effect.flatMap(sha256(canonical(given)), (digest) =>
+        : Effect.flatMap(sha256(canonical(input)), (digest) =>
             context.value.step(`${operation} ${digest}`, work, schema)
           )
     )

@@ -93,8 +93,8 @@ const askOutside = Effect.fnUntraced(function* (action: Action, details: JsonObj
     ...defined({ deciders, expiresAt: expiresIn === undefined ? undefined : at + expiresIn })
   }
   const decision = yield* approvals.value.decide(request)
-  const late = request.expiresAt !== undefined && (yield* Clock.currentTimeMillis) >= request.expiresAt
-  const problem = late ? "the decision came too late" : Approval.problemOf(request, decision)
+  const isLate = request.expiresAt !== undefined && (yield* Clock.currentTimeMillis) >= request.expiresAt
+  const problem = isLate ? "the decision came too late" : Approval.problemOf(request, decision)
   if (decision._tag === "Approve" && decision.id === request.id && problem === undefined) return Ruling.allow(ask.by)
   return Ruling.refuse(ask.by, (decision._tag === "Reject" ? decision.reason : problem) ?? "this was not approved")
 })
@@ -104,22 +104,22 @@ export const askAbout = Effect.fnUntraced(function* (
   action: Action,
   accesses: ReadonlyArray<Access>
 ): Effect.fn.Return<Ruling.Allow | Ruling.Refuse> {
-  const { ruling: asked } = Ruling.compose([...new Set(accesses.map(({ ruling }) => ruling))])
-  if (asked._tag !== "Ask") return asked
+  const { ruling } = Ruling.compose([...new Set(accesses.map((access) => access.ruling))])
+  if (ruling._tag !== "Ask") return ruling
   const details = {
     ...argumentsOf(action),
     accesses: accesses.map(({ operation, path }) => defined({ operation, path }))
   }
   const context = yield* Effect.serviceOption(ToolContext)
   if (Option.isNone(context)) {
-    const text = withReason(describe(action.operation, action, accesses), asked.terms)
-    return yield* askOutside(action, details, asked, text)
+    const text = withReason(describe(action.operation, action, accesses), ruling.terms)
+    return yield* askOutside(action, details, ruling, text)
   }
-  const text = withReason(describe(context.value.toolName, action, accesses), asked.terms)
+  const text = withReason(describe(context.value.toolName, action, accesses), ruling.terms)
   const covers = accesses.map((access) => nameOf(action, access))
-  return yield* Effect.match(context.value.ask(Question.approval(text, details, { ask: asked, covers })), {
-    onFailure: ({ message }) => Ruling.refuse(asked.by, message),
-    onSuccess: () => Ruling.allow(asked.by)
+  return yield* Effect.match(context.value.ask(Question.approval(text, details, { ask: ruling, covers })), {
+    onFailure: ({ message }) => Ruling.refuse(ruling.by, message),
+    onSuccess: () => Ruling.allow(ruling.by)
   })
 })
 

@@ -102,14 +102,14 @@ const deciding = (
   path: string
 ): ReadonlyArray<CompiledRule | undefined> => {
   const names = Path.segments(path)
-  const found: Array<CompiledRule | undefined> = []
+  const candidates: Array<CompiledRule | undefined> = []
   for (const compiled of files) {
     const coverages = compiled.live[operation].map((glob) => PathGlob.coverage(glob, names))
-    if (coverages.some(({ some }) => some)) found.push(compiled)
+    if (coverages.some(({ some }) => some)) candidates.push(compiled)
     // No later rule decides about anything here.
-    if (coverages.some(({ all }) => all)) return found
+    if (coverages.some(({ all }) => all)) return candidates
   }
-  return [...found, undefined]
+  return [...candidates, undefined]
 }
 
 /** All rulings that are possible on a normal path or something below it, whether it exists or not. */

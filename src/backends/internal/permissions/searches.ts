@@ -50,7 +50,7 @@ export const searchesOf = (
   const keepVisible =
     (operation: string, isVisible: (path: string) => boolean): Search.Keep =>
     (paths) =>
-      Effect.map(findVisible(guard, operation, paths, isVisible), (seen) => new Set(seen.keys()))
+      Effect.map(findVisible(guard, operation, paths, isVisible), (visible) => new Set(visible.keys()))
 
   /** At a refused path, returns `nothing` for a failure that would show whether something is there. */
   const orNothing =
@@ -64,15 +64,15 @@ export const searchesOf = (
             )
       )
 
-  const search = (given: string, path: string, looking: "names" | "contents"): Subject => ({
-    needs: [needOf("read", given, path, { looking })]
+  const search = (inputPath: string, path: string, looking: "names" | "contents"): Subject => ({
+    needs: [needOf("read", inputPath, path, { looking })]
   })
 
-  const ls = (given: string): Failing<Backend.Listing> =>
-    at(guard, "ls", given, (path) =>
-      authoriseOne(guard, { name: "ls" }, search(given, path, "names"), () =>
+  const ls = (inputPath: string): Failing<Backend.Listing> =>
+    at(guard, "ls", inputPath, (path) =>
+      authoriseOne(guard, { name: "ls" }, search(inputPath, path, "names"), () =>
         Effect.gen(function* () {
-          const listing = yield* backend.ls(given)
+          const listing = yield* backend.ls(inputPath)
           const pathsOf = (isFolder: boolean) =>
             listing.entries.flatMap((entry) => ((entry.kind === "directory") === isFolder ? [entry.path] : []))
           const named = yield* findVisible(guard, "ls", pathsOf(false), mayBeNamed)

@@ -22,17 +22,17 @@ export const transfer = <I, A>(
     const path = normal[index]
     return path !== undefined && Result.isSuccess(path) ? [{ item, path: path.success }] : []
   })
-  const subjects = valid.map(({ item, path }) => ({ needs: [{ operation, given: pathOf(item), path }] }))
+  const subjects = valid.map(({ item, path }) => ({ needs: [{ operation, inputPath: pathOf(item), path }] }))
   const going = guard.authorise({ name: action.operation, action }, subjects, ({ refusals }) =>
     Effect.gen(function* () {
       const allowed = valid.filter((_, index) => refusals[index] === undefined)
-      const done = allowed.length === 0 ? [] : yield* run(allowed.map(({ item }) => item))
+      const outcomes = allowed.length === 0 ? [] : yield* run(allowed.map(({ item }) => item))
       let next = 0
       return valid.map(({ item, path }, index) => {
         const refused = refusals[index]
         if (refused !== undefined) return failed(path, refused)
         return (
-          done[next++] ??
+          outcomes[next++] ??
           failed(
             path,
             BackendError.make(action.operation, pathOf(item), { _tag: "Unavailable" }, { detail: "no answer" })
@@ -44,11 +44,12 @@ export const transfer = <I, A>(
   const outcomes = Effect.catch(going, (error) =>
     Effect.succeed(valid.map(({ item, path }) => failed(path, BackendError.at(error, action.operation, pathOf(item)))))
   )
-  return Effect.map(outcomes, (done) => {
+  return Effect.map(outcomes, (transfers) => {
     let next = 0
     return items.flatMap((item, index) => {
       const path = normal[index]
-      const outcome = path !== undefined && Result.isFailure(path) ? failed(pathOf(item), path.failure) : done[next++]
+      const outcome =
+        path !== undefined && Result.isFailure(path) ? failed(pathOf(item), path.failure) : transfers[next++]
       return outcome === undefined ? [] : [outcome]
     })
   })

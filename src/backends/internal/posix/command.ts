@@ -81,16 +81,16 @@ const prepare = Effect.fnUntraced(function* (
   command: string,
   options: ExecuteOptions | undefined
 ): Effect.fn.Return<Started, BackendError.BackendError> {
-  const given = options?.cwd ?? "/"
-  const subject = { operation, path: given }
-  const cwd = yield* Effect.fromResult(Path.normalize(operation, given))
+  const folder = options?.cwd ?? "/"
+  const subject = { operation, path: folder }
+  const cwd = yield* Effect.fromResult(Path.normalize(operation, folder))
   const env = Object.entries(options?.env ?? {})
   const limit = Math.max(0, Duration.toMillis(Duration.fromInputUnsafe(options?.timeout ?? defaultTimeout)))
-  const refusal = refusalOfCommand(given, command, options?.env)
+  const refusal = refusalOfCommand(folder, command, options?.env)
   if (refusal !== undefined) return yield* Effect.fail(refusal)
   const size = env.reduce((sum, [name, value]) => sum + name.length + quote(value).length + 3, 0)
   if (size > maxArguments) {
-    return yield* Effect.fail(BackendError.make(operation, given, { _tag: "TooLarge", size, limit: maxArguments }))
+    return yield* Effect.fail(BackendError.make(operation, folder, { _tag: "TooLarge", size, limit: maxArguments }))
   }
   const nonce = yield* shell.remote.nonce
   const seconds = Math.min(limit / 1000, longest)
@@ -213,13 +213,13 @@ const streamAtOnce = (shell: Shell, started: Started): Stream.Stream<ExecuteEven
       Effect.flatMap(({ output }) => Effect.fromResult(parseAnswer(started, output))),
       Effect.flatMap(({ size, status, text }) =>
         Effect.map(takeOutput(shell, started, text, size), ({ isCut, output }) => {
-          const shown: Stream.Stream<ExecuteEvent> =
+          const outputEvents: Stream.Stream<ExecuteEvent> =
             output === "" ? Stream.empty : Stream.succeed({ _tag: "Output", channel: "stdout", text: output })
           const end: Stream.Stream<ExecuteEvent, BackendError.BackendError> =
             status === "late"
               ? Stream.fail(lateError(started, output))
               : Stream.succeed({ _tag: "Exited", exitCode: Number(status), truncated: isCut })
-          return Stream.concat(shown, end)
+          return Stream.concat(outputEvents, end)
         })
       )
     )
@@ -235,8 +235,8 @@ const streamPieces = (
     const unframer = makeUnframer(beginOf(nonce), endOf(nonce), refusalOf(nonce))
     let finished = false
     const events = ({ channel, text }: Piece): ReadonlyArray<ExecuteEvent> => {
-      const shown = channel === "stderr" ? text : unframer.push(text)
-      return shown === "" ? [] : [{ _tag: "Output", channel, text: shown }]
+      const outputText = channel === "stderr" ? text : unframer.push(text)
+      return outputText === "" ? [] : [{ _tag: "Output", channel, text: outputText }]
     }
     const close = Stream.suspend((): Stream.Stream<ExecuteEvent, BackendError.BackendError> => {
       finished = true

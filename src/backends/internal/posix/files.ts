@@ -23,12 +23,12 @@ type Failing<A> = Effect.Effect<A, BackendError.BackendError>
 /** Runs an operation with the normal form of its path. */
 export const on = <A>(
   operation: string,
-  given: string,
+  inputPath: string,
   run: (path: string, subject: Subject) => Failing<A>
 ): Failing<A> =>
   Effect.suspend(() => {
-    const path = Path.normalize(operation, given)
-    return Result.isFailure(path) ? Effect.fail(path.failure) : run(path.success, { operation, path: given })
+    const path = Path.normalize(operation, inputPath)
+    return Result.isFailure(path) ? Effect.fail(path.failure) : run(path.success, { operation, path: inputPath })
   })
 
 /** Names a reason as the failure of an operation. */
@@ -64,10 +64,10 @@ const padding = `${" ".repeat(sniffLength - 1)}\n`
 /** A line as long as the sniffed beginning, so that a part of a text never looks binary. */
 const windowOfPart = (part: string, window: Backend.Window | undefined, total: number, missing: number) => {
   const { column, limit, offset } = boundsOf(window)
-  const made = windowOf(padding + part, { offset: 2, limit })
-  if (made.kind === "binary") return undefined
-  const { nextColumn, text } = made.window
-  const lines = made.window.endLine - made.window.startLine + 1
+  const excerpt = windowOf(padding + part, { offset: 2, limit })
+  if (excerpt.kind === "binary") return undefined
+  const { nextColumn, text } = excerpt.window
+  const lines = excerpt.window.endLine - excerpt.window.startLine + 1
   return defined({
     text,
     startLine: offset,
@@ -78,15 +78,15 @@ const windowOfPart = (part: string, window: Backend.Window | undefined, total: n
 }
 
 /** The whole of a large file that may be a text in another encoding than UTF-8, else its beginning. */
-const wholeOfOther = (source: Source, given: string, path: string, head: Uint8Array): Failing<Uint8Array> =>
+const wholeOfOther = (source: Source, inputPath: string, path: string, head: Uint8Array): Failing<Uint8Array> =>
   decodeOther(path, head) === undefined
     ? Effect.succeed(head)
-    : Effect.map(Transfer.get(source, "read", given, path), ({ bytes }) => bytes)
+    : Effect.map(Transfer.get(source, "read", inputPath, path), ({ bytes }) => bytes)
 
 const read =
   (source: Source): Backend.Service["read"] =>
-  (given, window) =>
-    on("read", given, (path, subject) =>
+  (inputPath, window) =>
+    on("read", inputPath, (path, subject) =>
       Effect.gen(function* () {
         const bounds = boundsOf(window)
         const args = [
@@ -97,23 +97,23 @@ const read =
           partSize
         ]
         const answer = yield* source.remote.run(subject, Scripts.read, [path, ...args.map(String)])
-        const records = yield* checkAnswer("read", given, answer)
+        const records = yield* checkAnswer("read", inputPath, answer)
         const size = records.number()
         const version = records.text()
         const whole = size <= wholeSize
         const head = whole ? records.rest() : records.take(sniffLength)
         if (isBinary(head, { complete: whole })) {
-          const bytes = whole || size > source.maxFileSize ? head : yield* wholeOfOther(source, given, path, head)
+          const bytes = whole || size > source.maxFileSize ? head : yield* wholeOfOther(source, inputPath, path, head)
           const other = bytes.length === size ? decodeOther(path, bytes) : undefined
-          const made = other === undefined ? undefined : windowOf(other.text, window)
-          return made?.kind === "text"
-            ? ({ kind: "text", path, ...made.window, size, version } as const)
+          const excerpt = other === undefined ? undefined : windowOf(other.text, window)
+          return excerpt?.kind === "text"
+            ? ({ kind: "text", path, ...excerpt.window, size, version } as const)
             : ({ kind: "binary", path, mimeType: mimeTypeOf(path, head), size, version } as const)
         }
         if (whole) {
-          const made = windowOf(head, window)
-          if (made.kind === "text") {
-            return { kind: "text", path, ...made.window, size, version } as const
+          const excerpt = windowOf(head, window)
+          if (excerpt.kind === "text") {
+            return { kind: "text", path, ...excerpt.window, size, version } as const
           }
         }
         const total = records.number()
@@ -129,12 +129,12 @@ const read =
 /** Resolves paths. A missing path resolves to itself. */
 const realPaths =
   ({ remote }: Source): NonNullable<Backend.Service["realPaths"]> =>
-  (given) =>
+  (inputPaths) =>
     Effect.gen(function* () {
-      const normal = given.map((path) => Path.normalize("realPaths", path))
-      const known = normal.flatMap((path) => (Result.isSuccess(path) ? [path.success] : []))
-      const found = new Map<string, string | undefined>()
-      for (const portion of portionsOf(known, (path) => 4 * path.length + 8)) {
+      const normal = inputPaths.map((path) => Path.normalize("realPaths", path))
+      const validPaths = normal.flatMap((path) => (Result.isSuccess(path) ? [path.success] : []))
+      const targets = new Map<string, string | undefined>()
+      for (const portion of portionsOf(validPaths, (path) => 4 * path.length + 8)) {
         const subject = { operation: "realPaths", path: portion[0] ?? "/" }
         const records = yield* checkAnswer(
           subject.operation,
@@ -143,19 +143,19 @@ const realPaths =
         )
         for (const path of portion) {
           const answer = records.text()
-          if (answer.startsWith("=")) found.set(path, answer === "=" ? "/" : answer.slice(1))
-          else found.set(path, answer === "NotFound" || answer === "NotDirectory" ? path : undefined)
+          if (answer.startsWith("=")) targets.set(path, answer === "=" ? "/" : answer.slice(1))
+          else targets.set(path, answer === "NotFound" || answer === "NotDirectory" ? path : undefined)
         }
       }
-      return normal.map((path) => (Result.isSuccess(path) ? found.get(path.success) : undefined))
+      return normal.map((path) => (Result.isSuccess(path) ? targets.get(path.success) : undefined))
     })
 
 const ls =
   ({ remote }: Source): Backend.Service["ls"] =>
-  (given) =>
-    on("ls", given, (path, subject) =>
+  (inputPath) =>
+    on("ls", inputPath, (path, subject) =>
       Effect.gen(function* () {
-        const records = yield* checkAnswer("ls", given, yield* remote.run(subject, Scripts.list, [path]))
+        const records = yield* checkAnswer("ls", inputPath, yield* remote.run(subject, Scripts.list, [path]))
         return listingOf(path, records)
       })
     )
@@ -165,27 +165,27 @@ const noRoot = (subject: Subject, what: string): Failing<never> =>
 
 /** Operations that change one file, one at a time on each path. */
 const changing = (source: Source) => {
-  const write: Backend.Service["write"] = (given, content, options) =>
-    on("write", given, (path, subject) => {
+  const write: Backend.Service["write"] = (inputPath, content, options) =>
+    on("write", inputPath, (path, subject) => {
       if (path === "/") return failing(subject, { _tag: "IsDirectory" })
       const bytes = encoder.encode(content)
       const mode = options?.create === true ? "create" : "write"
       return Effect.gen(function* () {
         yield* Transfer.checkSize(source, subject, bytes.length)
-        const file = { path, given, mode, version: options?.version, bytes } as const
+        const file = { path, inputPath, mode, version: options?.version, bytes } as const
         return { path, ...(yield* Transfer.placeContent(source, "write", file)) }
       }).pipe(source.locks.hold([path]))
     })
 
   const editOnce = (
-    given: string,
+    inputPath: string,
     path: string,
     subject: Subject,
     replacements: ReadonlyArray<Backend.Replacement>,
     expected: string | undefined
   ): Failing<Backend.Edited> =>
     Effect.gen(function* () {
-      const { bytes: before, version } = yield* Transfer.get(source, "edit", given, path)
+      const { bytes: before, version } = yield* Transfer.get(source, "edit", inputPath, path)
       if (expected !== undefined && expected !== version) return yield* failing(subject, { _tag: "Conflict" })
       const text = decodeFile(path, before)
       if (Result.isFailure(text)) return yield* failing(subject, text.failure)
@@ -195,30 +195,30 @@ const changing = (source: Source) => {
       if (Result.isFailure(encoded)) return yield* failing(subject, { _tag: "Unsupported" }, encoded.failure)
       const bytes = encoded.success
       yield* Transfer.checkSize(source, subject, bytes.length)
-      const placed = yield* Transfer.placeContent(source, "edit", { path, given, mode: "edit", version, bytes })
+      const placed = yield* Transfer.placeContent(source, "edit", { path, inputPath, mode: "edit", version, bytes })
       const { isInexact = false, lines, replaced } = edited.success
       return { path, replaced, lines, version: placed.version, ...(isInexact ? { isInexact } : {}) }
     })
 
-  const edit: Backend.Service["edit"] = (given, replacements, options) =>
-    on("edit", given, (path, subject) => {
+  const edit: Backend.Service["edit"] = (inputPath, replacements, options) =>
+    on("edit", inputPath, (path, subject) => {
       if (path === "/") return failing(subject, { _tag: "IsDirectory" })
       const expected = options?.version
       const isOvertaken = (error: BackendError.BackendError) =>
         expected === undefined && error.reason._tag === "Conflict"
-      return editOnce(given, path, subject, replacements, expected).pipe(
+      return editOnce(inputPath, path, subject, replacements, expected).pipe(
         // Another name of the file was edited first: the edit is repeated on the new content.
         Effect.retry({ times: attempts, while: isOvertaken }),
         source.locks.hold([path])
       )
     })
 
-  const remove: Backend.Service["delete"] = (given, options) =>
-    on("delete", given, (path, subject) =>
+  const remove: Backend.Service["delete"] = (inputPath, options) =>
+    on("delete", inputPath, (path, subject) =>
       path === "/"
         ? noRoot(subject, "deleted")
         : source.remote.run(subject, Scripts.remove, [path, options?.recursive === true ? "1" : ""]).pipe(
-            Effect.flatMap((answer) => checkAnswer("delete", given, answer)),
+            Effect.flatMap((answer) => checkAnswer("delete", inputPath, answer)),
             Effect.asVoid,
             source.locks.hold([path])
           )

@@ -104,8 +104,8 @@ const searchLines = (
     for (const part of fill(new TextDecoder("utf-8", { ignoreBOM: true }).decode(numbered))) {
       if (!search.push(part)) break
     }
-    const found = unpad(search.end(), query)
-    return numbered.length < Find.searchBytes ? found : { ...found, more: true }
+    const result = unpad(search.end(), query)
+    return numbered.length < Find.searchBytes ? result : { ...result, more: true }
   })
 
 /** Looks into a long file piece by piece. */

@@ -5,15 +5,15 @@ import * as Ignore from "../glob/ignore.ts"
 /** Says of the path of a file whether neither it nor a directory that it is in is ignored. `files`: text by folder. */
 export const isListed = (files: ReadonlyMap<string, string>): ((path: string) => boolean) => {
   /** The rules of a folder; `undefined` for an ignored folder. They are cached, because each file needs them. */
-  const known = new Map<string, Ignore.Ignore | undefined>()
+  const rulesByFolder = new Map<string, Ignore.Ignore | undefined>()
 
   const rulesIn = (folder: string): Ignore.Ignore | undefined => {
-    if (known.has(folder)) return known.get(folder)
+    if (rulesByFolder.has(folder)) return rulesByFolder.get(folder)
     const above = folder === "/" ? Ignore.none : rulesIn(Path.parent(folder))
     const isHidden = above === undefined || (folder !== "/" && Ignore.isIgnored(above, folder, true))
     const text = files.get(folder)
     const rules = isHidden ? undefined : text === undefined ? above : Ignore.extend(above, folder, text)
-    known.set(folder, rules)
+    rulesByFolder.set(folder, rules)
     return rules
   }
 

@@ -33,19 +33,19 @@ const parseName = (kind: string, name: string): Named => {
 /** `-rw-r--r-- 1 0 0 12 Nov …` */
 const line = /^(.)\S*\s+\d+\s+\d+\s+\d+\s+(\d+)\s/
 
-const isSame = (mark: string, seen: string): boolean => (mark === "f" ? seen === "-" : mark === seen)
+const isSame = (mark: string, lineMark: string): boolean => (mark === "f" ? lineMark === "-" : mark === lineMark)
 
 /** Reads the entries of a directory, by name. They have no sizes if the two outputs do not fit together. */
 export const listingOf = (folder: string, records: Reader): Listing => {
-  const found: Array<Named> = []
+  const items: Array<Named> = []
   let isWhole = false
   while (!records.isEmpty() && !isWhole) {
     const kind = records.text()
     if (kind === "") isWhole = true
-    else found.push(parseName(kind, records.text()))
+    else items.push(parseName(kind, records.text()))
   }
   // The last name may have been cut.
-  if (!isWhole) found.pop()
+  if (!isWhole) items.pop()
   const lines = new TextDecoder()
     .decode(records.rest())
     .split("\n")
@@ -53,12 +53,12 @@ export const listingOf = (folder: string, records: Reader): Listing => {
       const [, mark, size] = line.exec(text) ?? []
       return mark === undefined || mark === "t" ? [] : [{ mark, size: Number(size) }]
     })
-  const fits = lines.length === found.length
-  const entries = found
+  const fits = lines.length === items.length
+  const entries = items
     .toSorted((left, right) => compareText(left.name, right.name))
     .map(({ kind, mark, name, size }, index): Entry => {
-      const seen = fits ? lines[index] : undefined
-      const own = seen !== undefined && mark === "f" && isSame(mark, seen.mark) ? seen.size : size
+      const row = fits ? lines[index] : undefined
+      const own = row !== undefined && mark === "f" && isSame(mark, row.mark) ? row.size : size
       const path = Path.join(folder, name)
       return kind === "file" && own !== undefined ? { path, kind, size: own } : { path, kind }
     })

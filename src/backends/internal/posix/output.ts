@@ -39,7 +39,7 @@ const overlap = (text: string, mark: string): number => {
 export const makeUnframer = (begin: string, end: string, refusal: string): Unframer => {
   let before = ""
   let begun = false
-  let held = ""
+  let buffer = ""
   let status: string | undefined
   let last = ""
   const output = (text: string): string => {
@@ -47,24 +47,24 @@ export const makeUnframer = (begin: string, end: string, refusal: string): Unfra
     return text
   }
   const inside = (text: string): string => {
-    held += text
-    const at = held.indexOf(end)
+    buffer += text
+    const at = buffer.indexOf(end)
     if (at >= 0) {
-      const close = held.indexOf(">", at)
+      const close = buffer.indexOf(">", at)
       if (close < 0) {
-        const shown = held.slice(0, at)
-        held = held.slice(at)
-        return output(shown)
+        const content = buffer.slice(0, at)
+        buffer = buffer.slice(at)
+        return output(content)
       }
-      status = held.slice(at + end.length, close)
-      const shown = held.slice(0, at)
-      held = ""
-      return output(shown)
+      status = buffer.slice(at + end.length, close)
+      const content = buffer.slice(0, at)
+      buffer = ""
+      return output(content)
     }
-    const keep = overlap(held, end)
-    const shown = held.slice(0, held.length - keep)
-    held = held.slice(held.length - keep)
-    return output(shown)
+    const keep = overlap(buffer, end)
+    const content = buffer.slice(0, buffer.length - keep)
+    buffer = buffer.slice(buffer.length - keep)
+    return output(content)
   }
   return {
     push: (text) => {

@@ -75,16 +75,16 @@ export const findIn =
   (remote: Remote): Find =>
   (changes) =>
     Effect.gen(function* () {
-      const known = changes.flatMap(({ link = false, path, tree = false }) => {
+      const changeArgs = changes.flatMap(({ link = false, path, tree = false }) => {
         const normal = Path.normalize("write", path)
         return Result.isSuccess(normal) ? [[normal.success, link ? "1" : "", tree ? "1" : ""]] : []
       })
-      const found = new Set<string>()
-      for (const portion of portionsOf(known, ([path = ""]) => 4 * path.length + 16)) {
+      const places = new Set<string>()
+      for (const portion of portionsOf(changeArgs, ([path = ""]) => 4 * path.length + 16)) {
         const path = portion[0]?.[0] ?? "/"
         const answer = yield* remote.run({ operation: "write", path }, find, portion.flat())
         const records = yield* checkAnswer("write", path, answer)
-        while (!records.isEmpty()) found.add(records.text())
+        while (!records.isEmpty()) places.add(records.text())
       }
-      return [...found]
+      return [...places]
     }).pipe(Effect.orElseSucceed(() => []))

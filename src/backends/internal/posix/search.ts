@@ -102,18 +102,18 @@ const find = Effect.fnUntraced(function* (
     const isWanted = glob === undefined || glob.matches(path.slice(1))
     return { paths: isWanted && isKept(real) ? [path] : [], truncated: undefined }
   }
-  const found = pathsOf(records.rest())
+  const listing = pathsOf(records.rest())
   const paths: Array<string> = []
   const isOver = Turns.make()
   const keep = Effect.gen(function* () {
-    for (const one of found.paths) {
+    for (const one of listing.paths) {
       // A pattern or an ignore file can make each path take milliseconds.
       if (isOver()) yield* Effect.yieldNow
       if (glob?.matches(one) !== false && isKept(Path.join(real, one))) paths.push(Path.join(path, one))
     }
   })
-  const kept = yield* Effect.timeoutOption(keep, seconds * 1000)
-  return { paths: paths.sort(Path.compare), truncated: Option.isNone(kept) ? "time" : found.truncated }
+  const outcome = yield* Effect.timeoutOption(keep, seconds * 1000)
+  return { paths: paths.sort(Path.compare), truncated: Option.isNone(outcome) ? "time" : listing.truncated }
 })
 
 const invalid = (subject: Subject, reason: BackendError.Reason): Failing<never> =>
@@ -121,8 +121,8 @@ const invalid = (subject: Subject, reason: BackendError.Reason): Failing<never> 
 
 export const glob =
   (source: Source): Backend.Service["glob"] =>
-  ({ ignored = false, limit, path: given = "/", pattern }) =>
-    on("glob", given, (path, subject) =>
+  ({ ignored = false, limit, path: inputPath = "/", pattern }) =>
+    on("glob", inputPath, (path, subject) =>
       Effect.gen(function* () {
         const compiled = compileGlob(pattern)
         if (Result.isFailure(compiled)) return yield* invalid(subject, compiled.failure)
@@ -139,28 +139,28 @@ export const glob =
 
 export const grep =
   (source: Source): Backend.Service["grep"] =>
-  (asked) =>
-    on("grep", asked.path ?? "/", (path, subject) =>
+  (request) =>
+    on("grep", request.path ?? "/", (path, subject) =>
       Effect.gen(function* () {
         const { glob: wanted, matcher } = yield* Effect.all({
-          matcher: compileSearch(asked),
-          glob: Effect.fromResult(compileFilter(asked.glob))
+          matcher: compileSearch(request),
+          glob: Effect.fromResult(compileFilter(request.glob))
         }).pipe(Effect.catch((reason) => invalid(subject, reason)))
-        const literals = yield* literalsOf(asked)
-        const query = fileQueryOf(asked)
+        const literals = yield* literalsOf(request)
+        const query = fileQueryOf(request)
         const result = makeResult(query)
         let why: Backend.Truncation | undefined
         const search = Effect.gen(function* () {
-          const found = yield* find(source, subject, {
+          const listing = yield* find(source, subject, {
             path,
             glob: wanted,
-            pattern: asked.glob,
-            ignored: asked.ignored ?? false,
+            pattern: request.glob,
+            ignored: request.ignored ?? false,
             seconds: grepTime,
             literals: literals === undefined ? [] : grepArguments(literals)
           })
-          why = found.truncated
-          yield* searchFiles(source, subject, { paths: found.paths, matcher, literals, query }, result)
+          why = listing.truncated
+          yield* searchFiles(source, subject, { paths: listing.paths, matcher, literals, query }, result)
         })
         const ended = yield* Effect.timeoutOption(search, grepTime * 1000)
         if (Option.isNone(ended)) why = "time"

@@ -156,8 +156,8 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 export const reader = (bytes: Uint8Array): Reader => {
   let at = 0
   const text = (): string => {
-    const found = bytes.indexOf(0, at)
-    const stop = found < 0 ? bytes.length : found
+    const index = bytes.indexOf(0, at)
+    const stop = index < 0 ? bytes.length : index
     const record = decoder.decode(bytes.subarray(at, stop))
     at = stop + 1
     return record

@@ -22,10 +22,10 @@ export interface Source {
   readonly maxFileSize: number
 }
 
-/** A content for a path. `given` is the path as the caller wrote it. */
+/** A content for a path. `inputPath` is the path as the caller wrote it. */
 interface Placing {
   readonly path: string
-  readonly given: string
+  readonly inputPath: string
   readonly mode: "create" | "edit" | "write"
   readonly version?: string | undefined
   readonly bytes: Uint8Array
@@ -83,7 +83,7 @@ const statusOf = (operation: string, placing: Placing, records: Reader): Outcome
   const version = records.text()
   return status === "ok"
     ? Result.succeed({ created, version })
-    : Result.fail(failureOf(operation, placing.given, status))
+    : Result.fail(failureOf(operation, placing.inputPath, status))
 }
 
 /** Puts contents in their places. */
@@ -99,7 +99,7 @@ const putBatch = Effect.fnUntraced(function* (
     batch,
     ({ placing, text }, index) =>
       text === undefined
-        ? Effect.result(remote.upload({ operation, path: placing.given }, stagePath(id, index), placing.bytes))
+        ? Effect.result(remote.upload({ operation, path: placing.inputPath }, stagePath(id, index), placing.bytes))
         : Effect.succeed(Result.void),
     { concurrency }
   ).pipe(Effect.onInterrupt(() => remote.discard(staged)))
@@ -113,7 +113,7 @@ const putBatch = Effect.fnUntraced(function* (
     text === undefined ? "file" : "text",
     text ?? stagePath(id, index)
   ])
-  const subject = { operation, path: batch[0]?.placing.given ?? "/" }
+  const subject = { operation, path: batch[0]?.placing.inputPath ?? "/" }
   const answer = yield* Effect.result(
     ready.length === 0
       ? Effect.succeed(new Uint8Array())
@@ -124,7 +124,7 @@ const putBatch = Effect.fnUntraced(function* (
   return batch.map(({ placing }, index) => {
     const came = carried[index]
     if (came !== undefined && Result.isFailure(came)) return Result.fail(came.failure)
-    if (Result.isFailure(answer)) return Result.fail(BackendError.at(answer.failure, operation, placing.given))
+    if (Result.isFailure(answer)) return Result.fail(BackendError.at(answer.failure, operation, placing.inputPath))
     return statusOf(operation, placing, records)
   })
 })
@@ -136,13 +136,13 @@ export const placeContent = (source: Source, operation: string, placing: Placing
     (outcomes) => {
       const outcome = outcomes[0]?.[0]
       return outcome === undefined
-        ? Effect.fail(BackendError.make(operation, placing.given, { _tag: "Unavailable" }))
+        ? Effect.fail(BackendError.make(operation, placing.inputPath, { _tag: "Unavailable" }))
         : Effect.fromResult(outcome)
     }
   )
 
-interface Asked {
-  readonly given: string
+interface FetchRequest {
+  readonly inputPath: string
   readonly path: string
 }
 
@@ -154,14 +154,14 @@ interface Got {
   readonly version: string
 }
 
-const fetchedOf = (source: Source, operation: string, asked: Asked, records: Reader): Outcome<Fetched> => {
+const fetchedOf = (source: Source, operation: string, request: FetchRequest, records: Reader): Outcome<Fetched> => {
   const status = records.text()
-  const { given } = asked
+  const { inputPath } = request
   if (status === "TooLarge") {
     const size = records.number()
-    return Result.fail(BackendError.make(operation, given, { _tag: "TooLarge", size, limit: source.maxFileSize }))
+    return Result.fail(BackendError.make(operation, inputPath, { _tag: "TooLarge", size, limit: source.maxFileSize }))
   }
-  if (status !== "ok") return Result.fail(failureOf(operation, given, status))
+  if (status !== "ok") return Result.fail(failureOf(operation, inputPath, status))
   const version = records.text()
   const size = records.number()
   const way = records.text()
@@ -169,33 +169,35 @@ const fetchedOf = (source: Source, operation: string, asked: Asked, records: Rea
   const here = records.take(size)
   return way === "here" && here.length === size
     ? Result.succeed({ version, here: here.slice() })
-    : Result.fail(failureOf(operation, given, "nonsense"))
+    : Result.fail(failureOf(operation, inputPath, "nonsense"))
 }
 
-const sizeOfPath = ({ path }: Asked): number => quote(path).length * 3 + 8
+const sizeOfPath = ({ path }: FetchRequest): number => quote(path).length * 3 + 8
 
 /** Requests several files. It fetches a file by itself if the answer is too large. */
 const getBatch = Effect.fnUntraced(function* (
   source: Source,
   operation: string,
-  asked: ReadonlyArray<Asked>
+  requests: ReadonlyArray<FetchRequest>
 ): Effect.fn.Return<ReadonlyArray<Outcome<Got>>> {
   const { remote } = source
-  const args = [String(source.maxFileSize), String(inlineBudget), ...asked.map(({ path }) => path)]
-  const answer = yield* Effect.result(remote.run({ operation, path: asked[0]?.given ?? "/" }, Scripts.fetch, args))
+  const args = [String(source.maxFileSize), String(inlineBudget), ...requests.map(({ path }) => path)]
+  const answer = yield* Effect.result(
+    remote.run({ operation, path: requests[0]?.inputPath ?? "/" }, Scripts.fetch, args)
+  )
   if (Result.isFailure(answer)) {
     const { failure } = answer
-    return asked.map(({ given }) => Result.fail(BackendError.at(failure, operation, given)))
+    return requests.map(({ inputPath }) => Result.fail(BackendError.at(failure, operation, inputPath)))
   }
   const records = reader(answer.success)
-  const fetched = asked.map((one) => fetchedOf(source, operation, one, records))
+  const fetched = requests.map((one) => fetchedOf(source, operation, one, records))
   return yield* Effect.forEach(
     fetched,
     (outcome, index): Effect.Effect<Outcome<Got>> => {
       if (Result.isFailure(outcome)) return Effect.succeed(Result.fail(outcome.failure))
       const { version } = outcome.success
       if ("here" in outcome.success) return Effect.succeed(Result.succeed({ bytes: outcome.success.here, version }))
-      const subject = { operation, path: asked[index]?.given ?? "/" }
+      const subject = { operation, path: requests[index]?.inputPath ?? "/" }
       return remote.download(subject, outcome.success.at).pipe(
         Effect.tap((bytes) => checkSize(source, subject, bytes.length)),
         Effect.map((bytes) => ({ bytes, version })),
@@ -207,10 +209,10 @@ const getBatch = Effect.fnUntraced(function* (
 })
 
 /** The whole of one file. */
-export const get = (source: Source, operation: string, given: string, path: string): Failing<Got> =>
-  Effect.flatMap(getBatch(source, operation, [{ given, path }]), ([outcome]) =>
+export const get = (source: Source, operation: string, inputPath: string, path: string): Failing<Got> =>
+  Effect.flatMap(getBatch(source, operation, [{ inputPath, path }]), ([outcome]) =>
     outcome === undefined
-      ? Effect.fail(BackendError.make(operation, given, { _tag: "Unavailable" }))
+      ? Effect.fail(BackendError.make(operation, inputPath, { _tag: "Unavailable" }))
       : Effect.fromResult(outcome)
   )
 
@@ -221,14 +223,18 @@ export const download =
   (source: Source): Backend.Service["download"] =>
   (paths) =>
     Effect.gen(function* () {
-      const normal = paths.map((given) => ({ given, path: Path.normalize("download", given) }))
-      const asked = normal.flatMap(({ given, path }) => (Result.isSuccess(path) ? [{ given, path: path.success }] : []))
-      const got = yield* Effect.forEach(portionsOf(asked, sizeOfPath), (part) => getBatch(source, "download", part))
-      const outcomes = got.flat()
+      const normal = paths.map((inputPath) => ({ inputPath, path: Path.normalize("download", inputPath) }))
+      const requests = normal.flatMap(({ inputPath, path }) =>
+        Result.isSuccess(path) ? [{ inputPath, path: path.success }] : []
+      )
+      const batches = yield* Effect.forEach(portionsOf(requests, sizeOfPath), (part) =>
+        getBatch(source, "download", part)
+      )
+      const outcomes = batches.flat()
       let next = 0
-      return normal.map(({ given, path }): Backend.Transfer<Uint8Array> => {
-        if (Result.isFailure(path)) return { path: given, ok: false, error: path.failure }
-        const outcome = outcomes[next++] ?? Result.fail(failureOf("download", given, "nonsense"))
+      return normal.map(({ inputPath, path }): Backend.Transfer<Uint8Array> => {
+        if (Result.isFailure(path)) return { path: inputPath, ok: false, error: path.failure }
+        const outcome = outcomes[next++] ?? Result.fail(failureOf("download", inputPath, "nonsense"))
         return transferOf(
           path.success,
           Result.map(outcome, ({ bytes }) => bytes)
@@ -239,25 +245,25 @@ export const download =
 export const upload =
   (source: Source): Backend.Service["upload"] =>
   (files) => {
-    const planned = files.map(({ content, path: given }): Outcome<Placing> => {
-      const path = Path.normalize("upload", given)
+    const planned = files.map(({ content, path: inputPath }): Outcome<Placing> => {
+      const path = Path.normalize("upload", inputPath)
       if (Result.isFailure(path)) return Result.fail(path.failure)
-      if (path.success === "/") return Result.fail(BackendError.make("upload", given, { _tag: "IsDirectory" }))
+      if (path.success === "/") return Result.fail(BackendError.make("upload", inputPath, { _tag: "IsDirectory" }))
       const size = content.length
       return size > source.maxFileSize
-        ? Result.fail(BackendError.make("upload", given, { _tag: "TooLarge", size, limit: source.maxFileSize }))
-        : Result.succeed({ path: path.success, given, mode: "write", bytes: content })
+        ? Result.fail(BackendError.make("upload", inputPath, { _tag: "TooLarge", size, limit: source.maxFileSize }))
+        : Result.succeed({ path: path.success, inputPath, mode: "write", bytes: content })
     })
     const placings = planned.flatMap((plan) => (Result.isSuccess(plan) ? [plan.success] : []))
     return Effect.gen(function* () {
-      const done = yield* Effect.forEach(batchesOf(placings), (batch) => putBatch(source, "upload", batch))
-      const outcomes = done.flat()
+      const batches = yield* Effect.forEach(batchesOf(placings), (batch) => putBatch(source, "upload", batch))
+      const outcomes = batches.flat()
       let next = 0
       return planned.map((plan, index): Backend.Transfer<Backend.Written> => {
-        const given = files[index]?.path ?? ""
-        if (Result.isFailure(plan)) return { path: given, ok: false, error: plan.failure }
+        const inputPath = files[index]?.path ?? ""
+        if (Result.isFailure(plan)) return { path: inputPath, ok: false, error: plan.failure }
         const { path } = plan.success
-        const outcome = outcomes[next++] ?? Result.fail(failureOf("upload", given, "nonsense"))
+        const outcome = outcomes[next++] ?? Result.fail(failureOf("upload", inputPath, "nonsense"))
         return transferOf(
           path,
           Result.map(outcome, (placed) => ({ path, ...placed }))

@@ -156,22 +156,22 @@ const readOutput = Effect.fnUntraced(function* (entry: Entry, { offset, until, w
   const from = parseCount(offset, 0)
   const seconds = Math.min(maxWait, parseCount(wait, until === undefined ? 0 : usualWait))
   const deadline = (yield* Clock.currentTimeMillis) + 1_000 * seconds
-  let shown = { offset: from, text: "" }
+  let excerpt = { offset: from, text: "" }
   let tail = ""
   for (let at = from; ;) {
     const window = yield* readOnce(entry, at)
     const isFound = until === undefined ? undefined : (tail + window.text).includes(until)
     // What does not fit in one answer is read by its offset.
-    shown =
-      window.next - shown.offset > windowLength
+    excerpt =
+      window.next - excerpt.offset > windowLength
         ? { offset: at, text: window.text }
-        : { ...shown, text: shown.text + window.text }
+        : { ...excerpt, text: excerpt.text + window.text }
     const hasMore = window.next < window.size && window.next > at
     const isDone = until === undefined ? window.next > at : isFound === true
     const isOver = window.end !== undefined && !(until !== undefined && hasMore)
     if (isDone || isOver || (!hasMore && (yield* Clock.currentTimeMillis) >= deadline)) {
       const { next, size } = window
-      return { ...shown, next, size, isFound, process: yield* toProcess(entry) } satisfies Window
+      return { ...excerpt, next, size, isFound, process: yield* toProcess(entry) } satisfies Window
     }
     tail = (tail + window.text).slice(-(until?.length ?? 0))
     at = window.next
@@ -241,29 +241,29 @@ const openFolder = Effect.fnUntraced(function* (sandbox: SandboxService, folder:
 export const makeTable = Effect.fnUntraced(function* (
   settings: Settings,
   scope: Scope.Scope,
-  kept: SandboxService | undefined
+  keptSandbox: SandboxService | undefined
 ): Effect.fn.Return<Service> {
   const all = new Map<string, Entry>()
   const places = new WeakMap<object, string>()
   const ends = yield* PubSub.unbounded<Process>()
-  let asked = 0
+  let lastNumber = 0
   let starting = 0
 
   const placeIn = Effect.fnUntraced(function* (sandbox: SandboxService) {
-    const known = places.get(sandbox) ?? (yield* openFolder(sandbox, folderOf(sandbox, settings)))
-    places.set(sandbox, known)
-    return known
+    const place = places.get(sandbox) ?? (yield* openFolder(sandbox, folderOf(sandbox, settings)))
+    places.set(sandbox, place)
+    return place
   })
   const find = (id: string): Effect.Effect<Entry, ToolError.ToolError> => {
-    const known = all.get(id)
+    const entry = all.get(id)
     const ids = [...all.keys()].join(", ")
-    return known === undefined
+    return entry === undefined
       ? Effect.fail(
           ToolError.make(
             `there is no process ${JSON.stringify(id.slice(0, 50))}${ids === "" ? ": none was started" : `; there are: ${ids}`}`
           )
         )
-      : Effect.succeed(known)
+      : Effect.succeed(entry)
   }
   const tell = (entry: Entry): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -283,7 +283,7 @@ export const makeTable = Effect.fnUntraced(function* (
     pty: boolean,
     owner: string | undefined
   ) {
-    const id = `p${++asked}`
+    const id = `p${++lastNumber}`
     const place = yield* placeIn(sandbox)
     if (pty) {
       const { exitCode } = yield* runScript(sandbox, "command -v script")
@@ -328,23 +328,23 @@ export const makeTable = Effect.fnUntraced(function* (
     return entry
   })
 
-  if (kept !== undefined) {
-    const place = yield* Effect.option(placeIn(kept))
+  if (keptSandbox !== undefined) {
+    const place = yield* Effect.option(placeIn(keptSandbox))
     const earlier = yield* Effect.option(
-      Effect.flatMap(Effect.fromOption(place), (found) => adopt(folderOf(kept, settings), found, kept))
+      Effect.flatMap(Effect.fromOption(place), (folder) => adopt(folderOf(keptSandbox, settings), folder, keptSandbox))
     )
     if (Option.isNone(earlier))
-      yield* Effect.logWarning(`earlier processes in ${folderOf(kept, settings)} can't be found`)
+      yield* Effect.logWarning(`earlier processes in ${folderOf(keptSandbox, settings)} can't be found`)
     else {
       for (const entry of earlier.value.entries) all.set(entry.id, entry)
-      asked = earlier.value.last
+      lastNumber = earlier.value.last
     }
     // After the processes have ended: the next session tells them.
     yield* Scope.addFinalizer(
       scope,
       Effect.suspend(() => {
         const open = [...all.values()].filter(({ isTold }) => !isTold).map((entry) => entry.place)
-        return open.length === 0 ? Effect.void : Effect.ignore(runScript(kept, Script.makeClosed(open)))
+        return open.length === 0 ? Effect.void : Effect.ignore(runScript(keptSandbox, Script.makeClosed(open)))
       })
     )
   }
@@ -391,8 +391,8 @@ export const makeTable = Effect.fnUntraced(function* (
       if ((yield* endOf(entry)) === undefined) {
         // On this machine the interruption ends the process. The agent can write the file with its id.
         if (entry.sandbox.onHost !== true) {
-          const asked = yield* Effect.option(runScript(entry.sandbox, Script.makeKill(entry.place)))
-          const isAsked = Option.isSome(asked) && asked.value.exitCode === 0
+          const outcome = yield* Effect.option(runScript(entry.sandbox, Script.makeKill(entry.place)))
+          const isAsked = Option.isSome(outcome) && outcome.value.exitCode === 0
           if (isAsked) yield* Effect.raceFirst(Deferred.await(entry.end), Effect.sleep("2 seconds"))
         }
         if (entry.fiber !== undefined) yield* Fiber.interrupt(entry.fiber)

@@ -26,11 +26,11 @@ const runs = Attached.make<Run, Service>()
 export const tableOf = Effect.fnUntraced(function* (run: Run) {
   const shared = yield* Effect.serviceOption(ProcessTable)
   if (shared._tag === "Some") return shared.value
-  const known = runs.get(run)
-  if (known !== undefined) return known
-  const made = yield* makeTable(usual, run.scope, undefined)
+  const table = runs.get(run)
+  if (table !== undefined) return table
+  const newTable = yield* makeTable(usual, run.scope, undefined)
   // Another call of the round may have made one meanwhile.
-  const first = runs.get(run) ?? made
+  const first = runs.get(run) ?? newTable
   runs.set(run, first)
   return first
 })
@@ -47,13 +47,13 @@ const renderWindow = (
 ): ToolOutput.ToolOutput => {
   const { end } = process
   const more = next < size ? `; there is more: read on from offset ${next}` : `; the next output is at offset ${next}`
-  const found =
+  const untilNote =
     isFound === undefined
       ? ""
       : isFound
         ? `; it wrote ${JSON.stringify(until)}`
         : `; ${JSON.stringify(until)} did not come`
-  const head = `[process ${process.id}: ${describeEnd(end)}${found}; output from ${offset} to ${next} of ${size} bytes${more}; all of it is in the file ${process.output}]`
+  const head = `[process ${process.id}: ${describeEnd(end)}${untilNote}; output from ${offset} to ${next} of ${size} bytes${more}; all of it is in the file ${process.output}]`
   return ToolOutput.make(output === "" ? head : `${output.trimEnd()}\n${head}`, {
     details: {
       kind: "process",
@@ -118,9 +118,9 @@ const sendTool = Tool.make("send_input", {
     )
   },
   annotations: { destructive: true, openWorld: true, volatile: true, runsCommands: true },
-  execute: Effect.fnUntraced(function* ({ close = false, id: name, newline = true, text: given }) {
+  execute: Effect.fnUntraced(function* ({ close = false, id: name, newline = true, text: input }) {
     const table = yield* tableOfCall
-    yield* table.send(name, newline ? `${given}\n` : given, close)
+    yield* table.send(name, newline ? `${input}\n` : input, close)
     return `Sent to ${name}.`
   })
 })

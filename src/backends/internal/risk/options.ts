@@ -67,16 +67,16 @@ const isLong = (word: string, options: ReadonlyArray<string>): boolean => {
 
 /** The options of git that stand before its action. */
 const gitSetting = (words: ReadonlyArray<string>): ReadonlyArray<Hazard> => {
-  const found: Array<Hazard> = []
+  const hazards: Array<Hazard> = []
   for (let at = 1; words[at]?.startsWith("-") === true; at++) {
     const word = words[at] ?? ""
     if (word === "-c") {
       const setting = words[at + 1] ?? ""
-      found.push({ kind: "runs", word, detail: `what the setting ${setting.split("=")[0] ?? ""} names, by git -c` })
+      hazards.push({ kind: "runs", word, detail: `what the setting ${setting.split("=")[0] ?? ""} names, by git -c` })
     }
     if (/^(?:-[Cc]|--git-dir|--work-tree|--namespace|--exec-path|--config-env)$/.test(word)) at++
   }
-  return found
+  return hazards
 }
 
 /** Tells whether a program has such options. */
@@ -86,17 +86,17 @@ export const hasHazards = (name: string): boolean => Object.hasOwn(table, name)
 export const hazardsOf = (words: ReadonlyArray<string>, action = ""): ReadonlyArray<Hazard> => {
   const first = words[0] ?? ""
   const name = first.slice(first.lastIndexOf("/") + 1)
-  const known = valueAt(table, name) ?? []
+  const entries = valueAt(table, name) ?? []
   const end = words.indexOf("--")
   // Options behind the tool belong to the tool.
   const tool = name === "npx" ? words.findIndex((word, at) => at > 0 && !word.startsWith("-")) : -1
   const rest = words.slice(1, tool !== -1 ? tool : end === -1 ? undefined : end)
-  const found = rest.flatMap((word, at) =>
-    known.flatMap(({ action: only, kind, long = [], short }): ReadonlyArray<Hazard> => {
+  const hazards = rest.flatMap((word, at) =>
+    entries.flatMap(({ action: only, kind, long = [], short }): ReadonlyArray<Hazard> => {
       if (only?.test(action) === false || !(isLong(word, long) || short?.test(word) === true)) return []
       const [option = "", value = rest[at + 1] ?? ""] = /^(--?[\w-]+|\w+)=([^]*)$/.exec(word)?.slice(1) ?? [word]
       return [{ kind, word, detail: kind === "overwrites" ? value : `what ${name} ${option} names` }]
     })
   )
-  return name === "git" ? [...gitSetting(words), ...found] : found
+  return name === "git" ? [...gitSetting(words), ...hazards] : hazards
 }

@@ -66,8 +66,8 @@ export interface Unwrapped {
 }
 
 /** Removes the programs that only run the command in their arguments. */
-export const unwrap = (given: ReadonlyArray<string>): Unwrapped => {
-  let words = given
+export const unwrap = (commandWords: ReadonlyArray<string>): Unwrapped => {
+  let words = commandWords
   let as: string | undefined
   const stages: Array<ReadonlyArray<string>> = []
   const variables: Array<string> = []
@@ -144,9 +144,9 @@ export const commandsIn = (line: string, depth = 0): ReadonlyArray<ReadonlyArray
   // A shell may read the printed text.
   const hasShell = commands.some(({ words }) => shells.has(nameOf(unwrap(words).words[0] ?? "")))
   return [
-    ...commands.flatMap(({ given, words }) => [
+    ...commands.flatMap(({ inputs, words }) => [
       ...runs(words, depth),
-      ...given.flatMap((text) => commandsIn(text, depth + 1)),
+      ...inputs.flatMap((text) => commandsIn(text, depth + 1)),
       ...(hasShell && /^(?:echo|printf)$/.test(nameOf(words[0] ?? ""))
         ? commandsIn(words.slice(1).join(" "), depth + 1)
         : [])

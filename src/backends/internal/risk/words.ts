@@ -4,13 +4,13 @@
  */
 
 /**
- * A simple command. `pipe` numbers the pipeline that it is part of; `writes` are the files that output goes to, `given` the
+ * A simple command. `pipe` numbers the pipeline that it is part of; `writes` are the files that output goes to, `inputs` the
  * texts that it reads: here-documents and here-strings.
  */
 export interface Simple {
   readonly words: ReadonlyArray<string>
   readonly writes: ReadonlyArray<string>
-  readonly given: ReadonlyArray<string>
+  readonly inputs: ReadonlyArray<string>
   readonly pipe: number
 }
 
@@ -42,9 +42,9 @@ export const parse = (text: string): Line => {
   const inner: Array<string> = []
   let words: Array<string> = []
   let writes: Array<string> = []
-  let given: Array<string> = []
+  let inputs: Array<string> = []
   /** Here-documents whose texts begin on the next line. */
-  let documents: Array<{ readonly end: string; readonly isPlain: boolean; readonly given: Array<string> }> = []
+  let documents: Array<{ readonly end: string; readonly isPlain: boolean; readonly inputs: Array<string> }> = []
   let word: string | undefined
   let isQuoted = false
   let open = 0
@@ -53,8 +53,8 @@ export const parse = (text: string): Line => {
   const endWord = () => {
     if (word !== undefined) {
       if (redirect === "write") writes.push(word)
-      else if (redirect === "text") given.push(word)
-      else if (redirect === "document") documents.push({ end: word, isPlain: isQuoted, given })
+      else if (redirect === "text") inputs.push(word)
+      else if (redirect === "document") documents.push({ end: word, isPlain: isQuoted, inputs })
       else if (redirect === undefined) words.push(word)
       redirect = undefined
     }
@@ -65,10 +65,10 @@ export const parse = (text: string): Line => {
   const endCommand = () => {
     endWord()
     redirect = undefined
-    if (words.length > 0 || writes.length > 0) commands.push({ words, writes, given, pipe })
+    if (words.length > 0 || writes.length > 0) commands.push({ words, writes, inputs, pipe })
     words = []
     writes = []
-    given = []
+    inputs = []
   }
   /** Takes a substitution at `at`, and gives the index of its last character; `at` itself without one. */
   const substitution = (at: number): number => {
@@ -93,7 +93,7 @@ export const parse = (text: string): Line => {
         at = end === -1 ? text.length : end + 1
         if (stop < text.length) break
       }
-      document.given.push(text.slice(start, stop))
+      document.inputs.push(text.slice(start, stop))
       // Between quotes, a text is as it is written; else the commands in it run.
       for (let index = start; !document.isPlain && index < stop; index++) {
         if (text.charAt(index) === "\\") index++

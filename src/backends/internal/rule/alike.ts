@@ -147,12 +147,12 @@ const isNoMore = (now: Action, before: Action, place: Where, cwds: ReadonlyArray
   // Folders beside the working folder may be there to be read only.
   const where = { ...place, folders: [place.cwd] }
   if (now.key !== before.key) return false
-  const known = new Set(textsOf(before.rest))
+  const approvedTexts = new Set(textsOf(before.rest))
   const { command, rest, terms } = now
   const options = rest.filter(({ text }) => isOption(text))
-  const operands = rest.filter(({ text }) => !isOption(text) && !known.has(text))
+  const operands = rest.filter(({ text }) => !isOption(text) && !approvedTexts.has(text))
   return (
-    options.every(({ isPlain, text }) => isPlain && (known.has(text) || terms.options.test(text))) &&
+    options.every(({ isPlain, text }) => isPlain && (approvedTexts.has(text) || terms.options.test(text))) &&
     !rest.some(({ leads }) => leads) &&
     command.assigns.every(
       ([name, value]) =>

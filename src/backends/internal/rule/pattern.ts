@@ -13,16 +13,16 @@ export interface Pattern {
 }
 
 /** The part of a pattern before its open end, `:*` or ` *`; `undefined` without one. */
-const beforeOpenEnd = (given: string): string | undefined =>
-  /(?::|\s)\*$/.test(given.slice(-2)) ? given.slice(0, -2).trimEnd() : undefined
+const beforeOpenEnd = (source: string): string | undefined =>
+  /(?::|\s)\*$/.test(source.slice(-2)) ? source.slice(0, -2).trimEnd() : undefined
 
 /** Reads a pattern. Returns the problem of a wrong one. */
 const readPattern = (text: string): Pattern | string => {
-  const given = text.trim()
-  if (given === "*") return { words: [], isOpen: true }
-  const before = beforeOpenEnd(given)
+  const source = text.trim()
+  if (source === "*") return { words: [], isOpen: true }
+  const before = beforeOpenEnd(source)
   const isOpen = before !== undefined
-  const fixed = before ?? given
+  const fixed = before ?? source
   if (fixed.trim() === "") return "it names no command"
   if (/\*\*/.test(fixed)) return "`**` means nothing in a command; write `*` at the end for all that may follow"
   const commands = parse(fixed.startsWith("*") ? "" : fixed)
@@ -41,11 +41,11 @@ const patterns = new Map<string, Pattern | string>()
 
 /** The pattern of a text, read once. */
 export const patternOf = (text: string): Pattern | string => {
-  const known = patterns.get(text)
-  if (known !== undefined) return known
-  const read = readPattern(text)
-  if (patterns.size < 10_000) patterns.set(text, read)
-  return read
+  const cachedPattern = patterns.get(text)
+  if (cachedPattern !== undefined) return cachedPattern
+  const pattern = readPattern(text)
+  if (patterns.size < 10_000) patterns.set(text, pattern)
+  return pattern
 }
 
 /** Tells whether a word fits one with wildcards. The time grows with both lengths, and no faster. */
@@ -56,9 +56,9 @@ const fitsWord = ({ isPlain, text }: Word, word: string): boolean => {
   if (!word.startsWith(first) || word.length < first.length + last.length) return false
   let from = first.length
   for (const part of rest) {
-    const found = word.indexOf(part, from)
-    if (found === -1) return false
-    from = found + part.length
+    const index = word.indexOf(part, from)
+    if (index === -1) return false
+    from = index + part.length
   }
   return word.length - last.length >= from && word.endsWith(last)
 }

@@ -72,8 +72,8 @@ export const isInside = (path: string, isPlain: boolean, where: Where, cwd: stri
   if (!isPlain && /(?:^|\/)\.[^/]*[*?[]/.test(path)) return false
   if (where.look === undefined) return true
   const literal = path.startsWith("/") ? path : `${cwd}/${path}`
-  const found = where.look(literal.replaceAll(isPlain ? /[\\*?[]/g : /\\/g, "\\$&"))
-  return found?.every((real) => devices.test(real) || isAllowed(real, where)) === true
+  const realPaths = where.look(literal.replaceAll(isPlain ? /[\\*?[]/g : /\\/g, "\\$&"))
+  return realPaths?.every((real) => devices.test(real) || isAllowed(real, where)) === true
 }
 
 /** The paths that may be in a word: itself, and the value of an option. */

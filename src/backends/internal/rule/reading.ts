@@ -61,12 +61,12 @@ const pathsOf = ({ operands: kind }: Reading, operands: ReadonlyArray<Word>, opt
 
 /** Tells whether a program, by its words, only reads. `hasMoved` is true behind a `cd`. */
 const readsOnly = (
-  given: ReadonlyArray<Word>,
+  allWords: ReadonlyArray<Word>,
   where: Where,
   cwds: ReadonlyArray<string>,
   hasMoved: boolean
 ): boolean => {
-  const words = withoutPager(given)
+  const words = withoutPager(allWords)
   const [length, reading] = findBy(
     readings,
     words.map(({ text }) => text)
@@ -75,10 +75,10 @@ const readsOnly = (
   // A folder that looks like a repository has settings that name programs.
   if (words[0]?.text === "git" && hasMoved) return false
   const { exposed, operands, options } = splitWords(words.slice(length))
-  const { check, globs = false, most, not, options: known } = reading
+  const { check, globs = false, most, not, options: knownOptions } = reading
   if (exposed.length > 0 && !globs) return false
   if (not !== undefined && options.some(({ text }) => isOneOf(text, not))) return false
-  if (known !== "any" && !options.every(({ text }) => known.test(text))) return false
+  if (knownOptions !== "any" && !options.every(({ text }) => knownOptions.test(text))) return false
   if (reading.operands === "none" && operands.length > 0) return false
   // Some programs take an option behind an operand for a file.
   const first = words.slice(length).findIndex(({ text }) => !isOption(text))

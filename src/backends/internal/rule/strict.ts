@@ -89,10 +89,10 @@ const takeWord = (text: string, start: number): Taken | undefined => {
     }
     const quoted = match(single, text, at) ?? match(escaped, text, at)
     const doubled = quoted === undefined ? match(double, text, at) : undefined
-    const taken = quoted ?? doubled
-    if (taken === undefined) return undefined
-    out += doubled === undefined ? (taken[1] ?? "") : unescape(taken[1] ?? "")
-    at += taken[0].length
+    const quotation = quoted ?? doubled
+    if (quotation === undefined) return undefined
+    out += doubled === undefined ? (quotation[1] ?? "") : unescape(quotation[1] ?? "")
+    at += quotation[0].length
   }
   if (at === start) return undefined
   const isBracket = /^[[\]]$/.test(out)
@@ -123,9 +123,9 @@ const tokensOf = (text: string): ReadonlyArray<Token> | undefined => {
     }
     if (match(manyDigits, text, at) !== undefined) return undefined
     const redirect = match(redirection, text, at)
-    const taken = takeWord(text, redirect === undefined ? at : at + redirect[0].length)
-    if (taken === undefined) return undefined
-    const { assign, end, word } = taken
+    const token = takeWord(text, redirect === undefined ? at : at + redirect[0].length)
+    if (token === undefined) return undefined
+    const { assign, end, word } = token
     tokens.push(
       redirect === undefined
         ? { kind: "word", word, assign }
@@ -160,8 +160,8 @@ const trimBlanks = (text: string): string => {
 const blanks: ReadonlySet<string> = new Set([" ", "\t", "\n"])
 
 /** The commands of a line; `undefined` outside of the subset. */
-export const parse = (given: string): ReadonlyArray<Command> | undefined => {
-  const text = trimBlanks(given)
+export const parse = (line: string): ReadonlyArray<Command> | undefined => {
+  const text = trimBlanks(line)
   if (text === "" || text.length > maxLength || odd.test(text.replaceAll(/[\n\t]/g, " "))) return undefined
   const tokens = tokensOf(text)
   if (tokens === undefined) return undefined

@@ -103,10 +103,10 @@ export const acquireMachine = <A>(
 ): Effect.Effect<A, BackendError.BackendError, Scope.Scope> => {
   const { keep, sandboxId } = lifetime
   const isKept = keep ?? sandboxId !== undefined
-  return Effect.acquireRelease(sandboxId === undefined ? machine.create : machine.connect(sandboxId), (made) =>
+  return Effect.acquireRelease(sandboxId === undefined ? machine.create : machine.connect(sandboxId), (sandbox) =>
     isKept
       ? Effect.void
-      : machine.end(made).pipe(
+      : machine.end(sandbox).pipe(
           Effect.timeoutOrElse({
             duration: endTime,
             orElse: () =>
@@ -114,7 +114,7 @@ export const acquireMachine = <A>(
           }),
           Effect.catch((error) =>
             Effect.logWarning(
-              `The sandbox ${machine.idOf(made)} of ${provider.name} could not be ended, and may still cost money: ${error.message}`
+              `The sandbox ${machine.idOf(sandbox)} of ${provider.name} could not be ended, and may still cost money: ${error.message}`
             )
           )
         )

@@ -46,9 +46,9 @@ export const forEachOccurrence = (
         break
       }
     }
-    const found = isProbe || text.startsWith(needle, at)
-    if (found && !visit(at)) return
-    from = at + (found ? step : 1)
+    const isMatch = isProbe || text.startsWith(needle, at)
+    if (isMatch && !visit(at)) return
+    from = at + (isMatch ? step : 1)
   }
   const failure = failureOf(needle)
   let matched = 0
@@ -65,10 +65,10 @@ export const forEachOccurrence = (
 
 /** Finds where `needle` (not empty) is in `text` for the first time from `from` on, or -1. */
 export const indexOf = (text: string, needle: string, from = 0): number => {
-  let found = -1
+  let index = -1
   forEachOccurrence(text, needle, { from, overlapping: false }, (at) => {
-    found = at
+    index = at
     return false
   })
-  return found
+  return index
 }

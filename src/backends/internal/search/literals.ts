@@ -48,10 +48,10 @@ const textsIn = (kinds: Kinds, condition: unknown): Texts | undefined => {
   }
   if (!Predicate.hasProperty(condition, "subs") || !Array.isArray(condition.subs)) return undefined
   const all = condition.subs.map((one) => textsIn(kinds, one))
-  const known = all.filter((texts) => texts !== undefined)
-  if (kind === kinds.any) return known.length === all.length ? known.flat() : undefined
+  const textLists = all.filter((texts) => texts !== undefined)
+  if (kind === kinds.any) return textLists.length === all.length ? textLists.flat() : undefined
   // All of them are met: the longer its texts, the more one leaves out.
-  return kind === kinds.all ? known.toSorted((left, right) => shortest(right) - shortest(left))[0] : undefined
+  return kind === kinds.all ? textLists.toSorted((left, right) => shortest(right) - shortest(left))[0] : undefined
 }
 
 /** Finds texts of which each line that matches a regular expression has one. */

@@ -59,22 +59,22 @@ export interface Found {
 /** Puts the files of a search together, up to its limit. */
 export const makeResult = ({ limit, mode }: FileQuery) => {
   const files: Array<GrepFile> = []
-  let given = 0
+  let total = 0
   let truncated = false
   const add = ({ file, more }: Found): void => {
     if (truncated) return
-    const room = mode === "content" ? limit - given : 1
-    if (file !== undefined && mode !== "content" && given === limit) truncated = true
+    const room = mode === "content" ? limit - total : 1
+    if (file !== undefined && mode !== "content" && total === limit) truncated = true
     else if (file !== undefined && mode === "content" && file.count > room) {
       if (room > 0) files.push({ path: file.path, count: room, matches: file.matches.slice(0, room) })
       truncated = true
     } else if (file !== undefined) {
       files.push(file)
-      given += mode === "content" ? file.count : 1
+      total += mode === "content" ? file.count : 1
     }
     if (more) truncated = true
   }
-  return { files, add, room: () => limit - given, isTruncated: () => truncated }
+  return { files, add, room: () => limit - total, isTruncated: () => truncated }
 }
 
 /**
@@ -116,7 +116,7 @@ const makeGatherer = (matcher: Matcher, query: FileQuery) => {
   let count = 0
   let number = 0
   let more = false
-  let done = false
+  let isDone = false
   const context = query.mode === "content" ? query.context : 0
   const keep = (line: string) => {
     number++
@@ -131,12 +131,12 @@ const makeGatherer = (matcher: Matcher, query: FileQuery) => {
   const give = (line: string) => {
     if (query.mode === "content" && count === query.limit) {
       more = true
-      done = true
+      isDone = true
       return
     }
     count++
     number++
-    if (query.mode === "files") done = true
+    if (query.mode === "files") isDone = true
     if (query.mode !== "content") return
     const at = line.length > maxLineLength ? matcher.index(line) : 0
     matches.push({ line: number, text: cutLine(line, at), before: before.map((one) => cutLine(one, 0)), after: [] })
@@ -156,7 +156,7 @@ const makeGatherer = (matcher: Matcher, query: FileQuery) => {
   const takeAll = (lines: string) => {
     // Cuts at the searched length may create a match.
     const canSkip = lines.length <= matcher.maxLength
-    for (let from = 0; from < lines.length && !done;) {
+    for (let from = 0; from < lines.length && !isDone;) {
       const next = canSkip ? matcher.skip(lines, from) : from
       const start = next === -1 ? lines.length : next > from ? lines.lastIndexOf("\n", next - 1) + 1 : from
       if (start > from) {
@@ -175,7 +175,7 @@ const makeGatherer = (matcher: Matcher, query: FileQuery) => {
     else keep(searched)
   }
   return {
-    isDone: () => done,
+    isDone: () => isDone,
     take,
     takeAll,
     end: (path: string): Found => ({ file: count === 0 ? undefined : { path, count, matches }, more })

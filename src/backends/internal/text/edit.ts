@@ -31,10 +31,10 @@ const maxLinesNamed = 100
 /** The lines of ascending indexes of a text, each line once. */
 const linesOf = (text: string, indexes: ReadonlyArray<number>): ReadonlyArray<number> => {
   const lines: Array<number> = []
-  let known = { index: 0, line: 1 }
+  let position = { index: 0, line: 1 }
   for (const index of indexes) {
-    known = { index, line: lineAt(text, index, known) }
-    if (known.line !== lines.at(-1)) lines.push(known.line)
+    position = { index, line: lineAt(text, index, position) }
+    if (position.line !== lines.at(-1)) lines.push(position.line)
   }
   return lines
 }
@@ -50,27 +50,27 @@ interface Step {
 }
 
 /** Merges the places of earlier edits with the places of an edit, in order, as indexes of the new text. */
-const mergePlaces = (places: Places, found: Places, oldLength: number, newLength: number): Places => {
+const mergePlaces = (places: Places, newPlaces: Places, oldLength: number, newLength: number): Places => {
   const growth = newLength - oldLength
   const merged: Array<number> = []
   const add = (index: number) => {
     if (index !== merged.at(-1)) merged.push(index)
   }
   let next = 0
-  found.forEach((at, n) => {
+  newPlaces.forEach((at, n) => {
     for (; next < places.length && (places[next] ?? 0) < at; next++) add((places[next] ?? 0) + n * growth)
     // Places inside of a replaced text begin with it.
     while (next < places.length && (places[next] ?? 0) < at + oldLength) next++
     add(at + n * growth)
   })
-  for (; next < places.length; next++) add((places[next] ?? 0) + found.length * growth)
+  for (; next < places.length; next++) add((places[next] ?? 0) + newPlaces.length * growth)
   return merged
 }
 
-const replaceAt = (text: string, found: Places, oldLength: number, replacement: string): string => {
+const replaceAt = (text: string, places: Places, oldLength: number, replacement: string): string => {
   const parts: Array<string> = []
   let from = 0
-  for (const at of found) {
+  for (const at of places) {
     parts.push(text.slice(from, at), replacement)
     from = at + oldLength
   }
@@ -89,12 +89,12 @@ const applyOne = (step: Step, replacement: Replacement, crlf: boolean): Result.R
   const from = convert ? toCrlf(replacement.old) : replacement.old
   const to = convert ? toCrlf(replacement.new) : replacement.new
   const all = replacement.replaceAll === true
-  const found: Array<number> = []
+  const indexes: Array<number> = []
   let count = 0
   // Overlapping places are not the same place: without `replaceAll` they are as ambiguous as others.
   forEachOccurrence(step.text, from, { overlapping: !all }, (at) => {
     count++
-    if (all || count <= maxLinesNamed) found.push(at)
+    if (all || count <= maxLinesNamed) indexes.push(at)
     return true
   })
   if (count === 0) {
@@ -108,10 +108,10 @@ const applyOne = (step: Step, replacement: Replacement, crlf: boolean): Result.R
           isInexact: true
         })
   }
-  if (count > 1 && !all) return Result.fail({ _tag: "NotUnique", count, lines: linesOf(step.text, found) })
+  if (count > 1 && !all) return Result.fail({ _tag: "NotUnique", count, lines: linesOf(step.text, indexes) })
   return Result.succeed({
-    text: replaceAt(step.text, found, from.length, to),
-    places: mergePlaces(step.places, found, from.length, to.length),
+    text: replaceAt(step.text, indexes, from.length, to),
+    places: mergePlaces(step.places, indexes, from.length, to.length),
     replaced: step.replaced + count,
     isInexact: step.isInexact
   })

@@ -117,12 +117,12 @@ export const renderWindow = (file: TextFile, window?: Window, room = maxCharacte
     .split("\n")
     .map((text, index) => rowsOf(file.startLine + index, text, index === 0 ? column : 0))
   const gutter = lines.reduce((widest, rows) => Math.max(widest, rows.at(-1)?.label.length ?? 0), minGutter)
-  const shown = fit(lines, gutter, room)
-  const text = shown.rows.map((row) => `${row.label.padStart(gutter)}\t${row.text}`)
+  const excerpt = fit(lines, gutter, room)
+  const text = excerpt.rows.map((row) => `${row.label.padStart(gutter)}\t${row.text}`)
   const ofFile = file.nextColumn === undefined ? undefined : { line: file.endLine, column: file.nextColumn }
   const ofLines = file.endLine < file.totalLines ? { line: file.endLine + 1, column: 0 } : undefined
-  const next = shown.next ?? ofFile ?? ofLines
-  const last = shown.rows.at(-1)?.line ?? file.endLine
+  const next = excerpt.next ?? ofFile ?? ofLines
+  const last = excerpt.rows.at(-1)?.line ?? file.endLine
   const isAll = next === undefined && file.startLine === 1 && column === 0
   const range = file.startLine === last ? `line ${last}` : `lines ${file.startLine}–${last}`
   const from = column > 0 ? ` from column ${column}` : ""
@@ -175,13 +175,13 @@ const listRows = (
   }
 ): string => {
   const { narrow, none, room, truncated } = options
-  const shown = fitRows(rows, room)
+  const visibleRows = fitRows(rows, room)
   const notices = [
     ...(rows.length === 0 && truncated === undefined ? [none] : []),
-    ...(shown.length < rows.length ? [`${shown.length} of ${rows.length} are shown; ${narrow}`] : []),
+    ...(visibleRows.length < rows.length ? [`${visibleRows.length} of ${rows.length} are shown; ${narrow}`] : []),
     ...(truncated === undefined ? [] : [`there may be more: ${why[truncated]}; ${narrow}`])
   ]
-  return [...shown, ...notices.map(notice)].join("\n")
+  return [...visibleRows, ...notices.map(notice)].join("\n")
 }
 
 /** Lists a directory: a row for each entry, directories with a `/` at the end. */

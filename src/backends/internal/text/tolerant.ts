@@ -42,8 +42,8 @@ const toPlain = (text: string): Plain => {
 
 /** The plain index at which an original place begins; `undefined` if the place is inside of a character. */
 const indexAt = ({ at }: Plain, place: number): number | undefined => {
-  const found = at.indexOf(place)
-  return found === -1 ? undefined : found
+  const index = at.indexOf(place)
+  return index === -1 ? undefined : index
 }
 
 const commonStart = (left: string, right: string): number => {

@@ -27,22 +27,22 @@ interface Found {
 /** The lines from `offset` on; one line behind them is looked at, to say whether there is more. */
 const forward = <E>(lines: Stream.Stream<string, E>, { limit, offset }: Lines): Effect.Effect<Found, E> =>
   Effect.suspend(() => {
-    const found: Array<string> = []
+    const excerpt: Array<string> = []
     let characters = 0
     let hasMore = false
     return lines.pipe(
       Stream.drop(offset - 1),
       Stream.takeWhile((line) => {
-        hasMore = found.length >= limit || (found.length > 0 && characters + line.length > maxCharacters)
+        hasMore = excerpt.length >= limit || (excerpt.length > 0 && characters + line.length > maxCharacters)
         return !hasMore
       }),
       Stream.runForEach((line) =>
         Effect.sync(() => {
           characters += line.length + 8
-          found.push(line)
+          excerpt.push(line)
         })
       ),
-      Effect.map(() => ({ lines: found, first: offset, hasMore }))
+      Effect.map(() => ({ lines: excerpt, first: offset, hasMore }))
     )
   })
 
@@ -59,10 +59,10 @@ const backward = <E>(lines: Stream.Stream<string, E>, { limit, offset }: Lines):
       })
     ).pipe(
       Effect.map(() => {
-        const shown = last.slice(0, count)
+        const excerpt = last.slice(0, count)
         let characters = 0
-        const cut = shown.findIndex((line, index) => (characters += line.length + 8) > maxCharacters && index > 0)
-        const fitting = cut === -1 ? shown : shown.slice(0, cut)
+        const cut = excerpt.findIndex((line, index) => (characters += line.length + 8) > maxCharacters && index > 0)
+        const fitting = cut === -1 ? excerpt : excerpt.slice(0, cut)
         return { lines: fitting, first: total - last.length + 1, hasMore: fitting.length < last.length }
       })
     )
@@ -109,18 +109,18 @@ export const readDocument = Effect.fnUntraced(function* (
   const about = { bytes: transfer.value, name, mimeType: file.mimeType }
   const actual = Document.find(formats, about) ?? format
   const lines = Document.lines(Document.readPieces(actual, { ...about, from: wanted.page }))
-  const found = yield* (wanted.offset < 0 ? backward : forward)(lines, wanted).pipe(
+  const excerpt = yield* (wanted.offset < 0 ? backward : forward)(lines, wanted).pipe(
     Effect.mapError((error) =>
       ToolError.make(`${showPath(path)} can't be read as a ${error.format}: ${error.message}.${advice[error.reason]}`)
     )
   )
-  return ToolOutput.make(render(actual, wanted, found), {
+  return ToolOutput.make(render(actual, wanted, excerpt), {
     details: {
       kind: "read",
       path,
       format: actual.name,
-      startLine: found.first,
-      endLine: found.first + found.lines.length - 1
+      startLine: excerpt.first,
+      endLine: excerpt.first + excerpt.lines.length - 1
     },
     sources: [Sources.make({ key: path, title: name })]
   })

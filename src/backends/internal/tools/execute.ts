@@ -37,13 +37,13 @@ const lastLines = (transcript: Transcript, lines: number, length: number): strin
 
 const inSeconds = (seconds: number): string => `${seconds} second${seconds === 1 ? "" : "s"}`
 
-const cutNote = (left: number, kept: Kept | undefined): string => {
+const cutNote = (left: number, outputFile: Kept | undefined): string => {
   const where =
-    kept === undefined
+    outputFile === undefined
       ? "to see them, run it again with its output in a file, and read that in parts"
-      : kept.isWhole
-        ? `all of the output is in the file ${kept.path}: search it, or read it in parts`
-        : `the beginning of the output, up to the largest size of a file, is in the file ${kept.path}: search it, or read it in parts`
+      : outputFile.isWhole
+        ? `all of the output is in the file ${outputFile.path}: search it, or read it in parts`
+        : `the beginning of the output, up to the largest size of a file, is in the file ${outputFile.path}: search it, or read it in parts`
   return `\n[… ${left} characters left out; ${where} …]\n`
 }
 
@@ -56,12 +56,12 @@ const leftNote = (left: ReadonlyArray<string>, hasBackground: boolean): string =
     ...(hasBackground ? ["Use background: true for what has to go on."] : [])
   ].join(" ")
 
-const render = (transcript: Transcript, kept: Kept | undefined, event: Ended, hasBackground: boolean): string => {
+const render = (transcript: Transcript, outputFile: Kept | undefined, event: Ended, hasBackground: boolean): string => {
   const { left, text } = transcript.shown()
   const output =
     left === 0
       ? text
-      : text.slice(0, headLength).toWellFormed() + cutNote(left, kept) + text.slice(headLength).toWellFormed()
+      : text.slice(0, headLength).toWellFormed() + cutNote(left, outputFile) + text.slice(headLength).toWellFormed()
   const end =
     event.exitCode === 0 ? "Command succeeded with exit code 0" : `Command failed with exit code ${event.exitCode}`
   return [
@@ -71,16 +71,21 @@ const render = (transcript: Transcript, kept: Kept | undefined, event: Ended, ha
   ].join("\n")
 }
 
-const tooLong = (transcript: Transcript, kept: Kept | undefined, given: number, most: number): ToolError.ToolError => {
+const tooLong = (
+  transcript: Transcript,
+  outputFile: Kept | undefined,
+  seconds: number,
+  most: number
+): ToolError.ToolError => {
   const output = lastLines(transcript, timeoutLines, timeoutLength)
-  const more = given < most ? `give it a longer timeout (at most ${inSeconds(most)}), or ` : ""
+  const more = seconds < most ? `give it a longer timeout (at most ${inSeconds(most)}), or ` : ""
   return new ToolError.ToolError({
     reason: "TimedOut",
     message: [
-      `The command was stopped: it was not done within ${inSeconds(given)}. To get further, ${more}have it do less at once.`,
-      ...(kept === undefined
+      `The command was stopped: it was not done within ${inSeconds(seconds)}. To get further, ${more}have it do less at once.`,
+      ...(outputFile === undefined
         ? []
-        : [`${kept.isWhole ? "All" : "The beginning"} of its output is in the file ${kept.path}.`]),
+        : [`${outputFile.isWhole ? "All" : "The beginning"} of its output is in the file ${outputFile.path}.`]),
       output === "" ? "It wrote nothing." : `Its output ended with:\n${output}`
     ].join("\n")
   })
@@ -111,8 +116,8 @@ const runCommand = Effect.fnUntraced(function* (
       }
     ),
     Effect.catchReason("BackendError", "TimedOut", () =>
-      Effect.flatMap(keep(sandbox, transcript), (kept) =>
-        Effect.fail(tooLong(transcript, kept, Duration.toSeconds(limit), most))
+      Effect.flatMap(keep(sandbox, transcript), (outputFile) =>
+        Effect.fail(tooLong(transcript, outputFile, Duration.toSeconds(limit), most))
       )
     )
   )
@@ -131,10 +136,10 @@ const runCommand = Effect.fnUntraced(function* (
   const { exitCode, left, truncated } = ended
   const cut = truncated || transcript.shown().left > 0
   const file = yield* keep(sandbox, transcript)
-  const kept = file === undefined ? undefined : { ...file, isWhole: file.isWhole && !truncated }
-  return ToolOutput.make(render(transcript, kept, ended, limits.background), {
+  const outputFile = file === undefined ? undefined : { ...file, isWhole: file.isWhole && !truncated }
+  return ToolOutput.make(render(transcript, outputFile, ended, limits.background), {
     isError: exitCode !== 0,
-    details: { kind: "command", exitCode, truncated: cut, ...defined({ path: kept?.path, left }) }
+    details: { kind: "command", exitCode, truncated: cut, ...defined({ path: outputFile?.path, left }) }
   })
 })
 

@@ -43,9 +43,9 @@ export const ls = (kit: Kit): Tool.Tool<Backend.Backend> =>
       )
     },
     annotations: { readOnly: true, idempotent: true, addresses: [], aliases: ["Read"] },
-    execute: Effect.fnUntraced(function* (given) {
+    execute: Effect.fnUntraced(function* (args) {
       const backend = yield* Backend.Backend
-      const path = given.path ?? Path.workingFolder(backend.paths)
+      const path = args.path ?? Path.workingFolder(backend.paths)
       const listing = yield* backend.ls(path)
       return ToolOutput.make(renderListing(listing), { details: listingDetails(path, listing) })
     }, kit.tell)
@@ -142,8 +142,8 @@ export const readFile = (kit: Kit): Tool.Tool<Backend.Backend | ToolContext> => 
     ].join(" "),
     parameters: documents.length === 0 ? parameters : { ...parameters, ...forDocuments },
     annotations: { readOnly: true, idempotent: true, paged: true, addresses: [], aliases: ["Read"] },
-    execute: Effect.fnUntraced(function* (given: typeof Given.Type) {
-      const { column, file_path, limit, offset, page = 1, raw } = given
+    execute: Effect.fnUntraced(function* (args: typeof Given.Type) {
+      const { column, file_path, limit, offset, page = 1, raw } = args
       const backend = yield* Backend.Backend
       const path = yield* Effect.fromResult(Path.resolve("read", file_path, backend.paths))
       return yield* hold(

@@ -49,10 +49,10 @@ type Check = (
 ) => Effect.Effect<unknown, BackendError.BackendError | ToolError.ToolError>
 
 /** Checks a call on a file with the version of it that the agent has seen. */
-const rehearse = (kit: Kit, operation: string, given: string, earlier: ReadonlyArray<JsonObject>, check: Check) =>
+const rehearse = (kit: Kit, operation: string, inputPath: string, earlier: ReadonlyArray<JsonObject>, check: Check) =>
   Effect.gen(function* () {
     const backend = yield* Backend.Backend
-    const path = yield* resolve(operation, given, backend)
+    const path = yield* resolve(operation, inputPath, backend)
     if (isNamed(path, earlier, backend)) return undefined
     return yield* hold([path], (seen) => Effect.flatMap(seen.get(path), (version) => check(backend, path, version)))
   }).pipe(kit.tell)
@@ -63,10 +63,10 @@ const conflict = (operation: string, path: string): BackendError.BackendError =>
 export const rehearseWrite =
   (kit: Kit) =>
   ({ file_path }: { readonly file_path: string }, earlier: ReadonlyArray<JsonObject>) =>
-    rehearse(kit, "write", file_path, earlier, (backend, path, seen) =>
+    rehearse(kit, "write", file_path, earlier, (backend, path, seenVersion) =>
       Effect.flatMap(versionNow(backend, path), (now) => {
-        if (now === undefined || now === seen) return Effect.void
-        return Effect.fail(seen === undefined ? mustRead(kit, path, "then write it") : conflict("write", path))
+        if (now === undefined || now === seenVersion) return Effect.void
+        return Effect.fail(seenVersion === undefined ? mustRead(kit, path, "then write it") : conflict("write", path))
       })
     )
 
@@ -85,15 +85,15 @@ export const rehearseEdit =
       "edit",
       file_path,
       earlier,
-      Effect.fnUntraced(function* (backend, path, seen) {
+      Effect.fnUntraced(function* (backend, path, seenVersion) {
         // A file that can't be edited at all is reported first.
         const { version } = yield* backend.read(path, { limit: 0 })
-        if (seen === undefined) return yield* mustRead(kit, path, "then edit it")
-        if (version !== seen) return yield* conflict("edit", path)
-        const [found] = yield* backend.download([path])
+        if (seenVersion === undefined) return yield* mustRead(kit, path, "then edit it")
+        if (version !== seenVersion) return yield* conflict("edit", path)
+        const [transfer] = yield* backend.download([path])
         // The edit itself may have other limits, and other ways to decode.
-        if (found?.ok !== true) return undefined
-        const text = Result.getOrElse(decodeText(path, found.value), () => decodeOther(path, found.value)?.text)
+        if (transfer?.ok !== true) return undefined
+        const text = Result.getOrElse(decodeText(path, transfer.value), () => decodeOther(path, transfer.value)?.text)
         if (text === undefined) return undefined
         const edited = applyEdits(text, [{ old: old_string, new: new_string, replaceAll: replace_all === true }])
         return Result.isFailure(edited) ? yield* BackendError.make("edit", path, edited.failure) : undefined

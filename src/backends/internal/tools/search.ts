@@ -44,9 +44,9 @@ export const glob = (kit: Kit): Tool.Tool<Backend.Backend> =>
       include_ignored: ignored
     },
     annotations: { readOnly: true, idempotent: true, addresses: [] },
-    execute: Effect.fnUntraced(function* ({ include_ignored, max_count, path: given, pattern }) {
+    execute: Effect.fnUntraced(function* ({ include_ignored, max_count, path: inputPath, pattern }) {
       const backend = yield* Backend.Backend
-      const path = given ?? Path.workingFolder(backend.paths)
+      const path = inputPath ?? Path.workingFolder(backend.paths)
       const listing = yield* backend.glob({
         pattern,
         path,
@@ -61,12 +61,12 @@ const modes = { files_with_matches: "files", content: "content", count: "count" 
 
 const matchDetails = ({ files, truncated }: Backend.GrepResult): { readonly [key: string]: Json } => {
   let room = maxDetails
-  const shown = files.slice(0, maxDetails).map(({ count, matches, path }) => {
+  const fileDetails = files.slice(0, maxDetails).map(({ count, matches, path }) => {
     const lines = matches.slice(0, room).map(({ line, text }) => ({ line, text }))
     room -= lines.length
     return { path, count, lines }
   })
-  return defined({ kind: "matches", count: files.length, files: shown, truncated })
+  return defined({ kind: "matches", count: files.length, files: fileDetails, truncated })
 }
 
 export const grep = (kit: Kit): Tool.Tool<Backend.Backend> =>

@@ -28,7 +28,9 @@ export interface Seen {
 const make = (state: AgentState.Store): Seen => {
   const get = (path: string) => Effect.map(state.get(slot(path)), (version) => (version === "" ? undefined : version))
   const setVersion = (path: string, version: string) =>
-    Effect.flatMap(state.get(slot(path)), (known) => (known === version ? Effect.void : state.set(slot(path), version)))
+    Effect.flatMap(state.get(slot(path)), (seenVersion) =>
+      seenVersion === version ? Effect.void : state.set(slot(path), version)
+    )
   const findPathsIn = (path: string) =>
     Effect.map(state.names(prefix + path), (names) =>
       names.map((name) => name.slice(prefix.length)).filter((one) => Path.isWithin(one, path))
@@ -66,8 +68,8 @@ export const moving = Effect.fnUntraced(function* <E>(
       Effect.map((file) => file.version),
       Effect.orElseSucceed(() => undefined)
     )
-  const known = yield* seen.get(from)
-  const isCurrent = known !== undefined && (yield* versionAt(from)) === known
+  const seenVersion = yield* seen.get(from)
+  const isCurrent = seenVersion !== undefined && (yield* versionAt(from)) === seenVersion
   yield* move
   yield* seen.move(from, to)
   const version = isCurrent ? yield* versionAt(to) : undefined

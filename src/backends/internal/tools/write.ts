@@ -40,13 +40,13 @@ const create = (kit: Kit, backend: Backend.Service, path: string, content: strin
 
 /** Replaces a file that the agent has seen, and recreates a deleted one. */
 const replace = (kit: Kit, backend: Backend.Service, path: string, content: string, version: string) => {
-  const gone = Effect.as(backend.read(path, { limit: 0 }), false).pipe(
+  const checkGone = Effect.as(backend.read(path, { limit: 0 }), false).pipe(
     Effect.catchReason("BackendError", "NotFound", () => Effect.succeed(true))
   )
   return Effect.catchReasons(backend.write(path, content, { version }), "BackendError", {
     NotFound: () => create(kit, backend, path, content),
     Conflict: (_, error) =>
-      Effect.flatMap(gone, (isGone) => (isGone ? create(kit, backend, path, content) : Effect.fail(error)))
+      Effect.flatMap(checkGone, (isGone) => (isGone ? create(kit, backend, path, content) : Effect.fail(error)))
   })
 }
 
@@ -71,21 +71,21 @@ export const writeFile = (kit: Kit): FileTool =>
         Effect.fnUntraced(function* (seen) {
           const version = yield* seen.get(path)
           const before = version === undefined ? undefined : yield* textBefore(backend, path)
-          const written = yield* version === undefined
+          const result = yield* version === undefined
             ? create(kit, backend, path, content)
             : replace(kit, backend, path, content, version)
-          yield* seen.set(path, written.version)
-          const diff = written.created
+          yield* seen.set(path, result.version)
+          const diff = result.created
             ? diffOf("", endWithNewline(plain(content)))
             : before === undefined
               ? undefined
               : diffOf(endWithNewline(before), endWithNewline(plain(content)))
           const lines = plural(countLines(content), "line")
           return ToolOutput.make(
-            written.created
+            result.created
               ? `Wrote ${showPath(path)}, a new file of ${lines}.`
               : `Replaced ${showPath(path)}: ${lines}.`,
-            { details: { kind: "write", path, created: written.created, ...diff } }
+            { details: { kind: "write", path, created: result.created, ...diff } }
           )
         })
       )

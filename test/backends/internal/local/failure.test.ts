@@ -2,7 +2,7 @@
  * What the system says, as reasons: for what no test can bring about on every machine.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { fromSystem, told } from "../../../../src/backends/internal/local/failure.ts"
+import { fromSystem, toBackendError } from "../../../../src/backends/internal/local/failure.ts"
 
 const errors: ReadonlyArray<readonly [code: string, tag: string, hint: string]> = [
   ["ENOENT", "NotFound", ""],
@@ -27,7 +27,7 @@ describe("what the system says", () => {
   for (const [code, tag, hint] of errors) {
     it(`${code} is ${tag}, and no path of the machine is told`, () => {
       const cause = Object.assign(new Error(`${code}: open '/home/ada/secret'`), { code, path: "/home/ada/secret" })
-      const error = told("read", "/notes.md")(fromSystem(cause))
+      const error = toBackendError("read", "/notes.md")(fromSystem(cause))
       assert.deepStrictEqual([error.operation, error.path, error.reason._tag], ["read", "/notes.md", tag])
       assert.include(error.message, hint)
       assert.notInclude(error.message, "ada")
