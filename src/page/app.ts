@@ -232,7 +232,10 @@ const composer = (state: Page.State): Element =>
     agent: state.agent,
     isWorking: Page.isWorking(state),
     draft: state.draft,
+    models: state.models,
+    model: Page.modelOf(state),
     onAgent: Page.chooseAgent,
+    onModel: Page.chooseModel,
     onCancel: () => Page.act(Page.cancel),
     onSend: (words, how, done) =>
       Page.act(

@@ -25,7 +25,8 @@ const Thread = Schema.Struct({
   title: Schema.optionalKey(Schema.NullOr(Schema.String)),
   createdAt: Schema.optionalKey(Time),
   updatedAt: Schema.optionalKey(Time),
-  state: Schema.optionalKey(Schema.String)
+  state: Schema.optionalKey(Schema.String),
+  model: Schema.optionalKey(Schema.String)
 })
 export type Thread = typeof Thread.Type
 
@@ -37,6 +38,7 @@ export type Threads = typeof Threads.Type
 
 const Offers = Schema.Struct({
   agents: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) })),
+  models: Schema.optionalKey(Schema.Array(Schema.String)),
   files: Schema.optionalKey(Schema.Boolean)
 })
 export type Agents = (typeof Offers.Type)["agents"]
@@ -92,7 +94,7 @@ const of = (thread: string, what: string) => `threads/${encodeURIComponent(threa
 /** Gives a token for a session, which a cookie keeps. */
 export const openSession = (token: string) => tell("POST", "session", { token })
 
-/** The agents of the server, and whether it shows files. */
+/** The agents of the server, the models to choose from, and whether it shows files. */
 export const offers = ask(Offers, "GET", "agents")
 
 export const threads = (search: string, cursor?: string) => {
@@ -114,6 +116,8 @@ export interface Input {
   readonly agent: string
   readonly input: Words
   readonly id: string
+  /** The new model of the thread; `null` is the one of the server. */
+  readonly model?: string | null
 }
 
 export const start = (thread: string, input: Input) => tell("POST", of(thread, "runs"), input)

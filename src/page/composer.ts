@@ -10,7 +10,10 @@ interface Props {
   readonly agent: string
   readonly isWorking: boolean
   readonly draft: { readonly text: string; readonly serial: number }
+  readonly models: ReadonlyArray<string>
+  readonly model: string
   readonly onAgent: (name: string) => void
+  readonly onModel: (name: string) => void
   readonly onCancel: () => void
   /** Sends it, and says whether it was taken. */
   readonly onSend: (words: Words, how: "input" | "steer", done: (isTaken: boolean) => void) => void
@@ -58,8 +61,21 @@ const fit = (field: HTMLTextAreaElement | null): void => {
   field.style.height = `${field.scrollHeight}px`
 }
 
+const choose = (
+  name: string,
+  value: string,
+  options: ReadonlyArray<Element>,
+  onChoice: (value: string) => void
+): Element =>
+  h(
+    "label",
+    { class: "agent" },
+    unseen(name),
+    h("select", { value, onChange: ({ currentTarget }) => onChoice(currentTarget.value) }, options)
+  )
+
 export const Composer = (props: Props): Element => {
-  const { agent, agents, draft, isWorking, onAgent, onCancel, onSend } = props
+  const { agent, agents, draft, isWorking, model, models, onAgent, onCancel, onModel, onSend } = props
   const field = useRef<HTMLTextAreaElement>(null)
   const chooser = useRef<HTMLInputElement>(null)
   const [text, setText] = useState(draft.text)
@@ -170,15 +186,19 @@ export const Composer = (props: Props): Element => {
       }),
       h("button", { type: "button", class: "plain", onClick: () => chooser.current?.click() }, "Add image"),
       agents.length > 1
-        ? h(
-            "label",
-            { class: "agent" },
-            unseen("Agent"),
-            h(
-              "select",
-              { value: agent, onChange: ({ currentTarget }) => onAgent(currentTarget.value) },
-              agents.map(({ description, name }) => h("option", { value: name, title: description }, name))
-            )
+        ? choose(
+            "Agent",
+            agent,
+            agents.map(({ description, name }) => h("option", { value: name, title: description }, name)),
+            onAgent
+          )
+        : null,
+      models.length > 0
+        ? choose(
+            "Model",
+            model,
+            [h("option", { value: "" }, "Default model"), ...models.map((name) => h("option", { value: name }, name))],
+            onModel
           )
         : null,
       h("span", { class: "grow" }),

@@ -24,6 +24,10 @@ export interface State {
   readonly agents: Client.Agents
   /** The agent that new inputs go to. */
   readonly agent: string
+  /** The models to choose from. */
+  readonly models: ReadonlyArray<string>
+  /** The model that the next input chooses for the thread; empty for the server's own. `undefined`: it stays. */
+  readonly model: string | undefined
   /** Reports whether the server shows the files of threads. */
   readonly hasFiles: boolean
   readonly files: Files | undefined
@@ -57,6 +61,8 @@ let now: State = {
   access: "asking",
   agents: [],
   agent: "",
+  models: [],
+  model: undefined,
   hasFiles: false,
   files: undefined,
   threads: [],
@@ -207,6 +213,7 @@ export const openThread = (thread: string | undefined): void => {
     place: "thread",
     thread,
     moment: undefined,
+    model: undefined,
     files: undefined,
     link: { _tag: thread === undefined ? "Closed" : "Connecting" },
     problem: undefined,
@@ -274,7 +281,7 @@ export const isWorking = ({ moment }: State): boolean => moment?.view.status ===
 
 /** Sends a message: into the run at work, or as the next input. Gives whether it was taken. */
 export const send = Effect.fnUntraced(function* (input: Client.Words, how: "input" | "steer") {
-  const { agent, thread } = now
+  const { agent, model, thread } = now
   if (how === "steer" && thread !== undefined) {
     const steered = yield* Effect.result(Client.steer(thread, input))
     if (Result.isSuccess(steered)) return
@@ -282,7 +289,8 @@ export const send = Effect.fnUntraced(function* (input: Client.Words, how: "inpu
     if (steered.failure.status !== 409) return yield* steered.failure
   }
   const id = thread ?? makeId()
-  yield* Client.start(id, { agent, input, id: makeId() })
+  const chosen = model === undefined ? {} : { model: model === "" ? null : model }
+  yield* Client.start(id, { agent, input, id: makeId(), ...chosen })
   if (thread === undefined || now.link._tag === "Closed") openThread(id)
   yield* tellChange
 })
@@ -350,10 +358,10 @@ const threadInAddress = (): string | undefined => {
 
 /** Enters with the session that the browser has. */
 const enter = Effect.gen(function* () {
-  const { agents, files: hasFiles = false } = yield* Client.offers
+  const { agents, files: hasFiles = false, models = [] } = yield* Client.offers
   const known = localStorage.getItem("agent")
   const agent = agents.find(({ name }) => name === known)?.name ?? agents[0]?.name ?? ""
-  update({ access: "open", agents, agent, hasFiles })
+  update({ access: "open", agents, agent, hasFiles, models })
   yield* loadThreads
   openThread(threadInAddress())
 })
@@ -364,6 +372,13 @@ export const chooseAgent = (agent: string): void => {
   localStorage.setItem("agent", agent)
   update({ agent })
 }
+
+/** Chooses the model of the thread, from its next input on. */
+export const chooseModel = (model: string): void => update({ model })
+
+/** The model of the thread that is shown. */
+export const modelOf = ({ model, thread, threads }: State): string =>
+  model ?? threads.find(({ id }) => id === thread)?.model ?? ""
 
 /** Begins: with the token in the address, which is used once and then gone from it, or with the session. */
 export const begin = (): void => {

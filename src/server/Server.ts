@@ -24,6 +24,7 @@
  * }).pipe(Effect.provide(runs))
  * ```
  */
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { HttpRouter } from "effect/http/HttpRouter"
@@ -33,6 +34,7 @@ import type * as Scope from "effect/Scope"
 import type * as Agent from "../core/Agent.ts"
 import type { Service as Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
+import { ChatModel, type Service as ChatModelService } from "../core/ChatModel.ts"
 import type { Journal } from "../core/Journal.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { Storage } from "../stores/Storage.ts"
@@ -72,7 +74,7 @@ export { type AgentInfo, Runs, RunsError, type Status, type Taken } from "./inte
 export { Caller, Principal, type Tenant, tenant, type ThreadRef } from "./internal/tenant.ts"
 
 /** The options of runs. */
-export interface Options {
+export interface Options<E = never, R = never> {
   /** Bytes of events that are kept of a thread at work, so that readers go on exactly. Default: 1 MiB. */
   readonly keep?: number | undefined
   /** Runs and waiting inputs at once. Default: 1,000. */
@@ -86,6 +88,11 @@ export interface Options {
    * which waits for the end of the lease.
    */
   readonly takeOver?: boolean | undefined
+  /**
+   * Models that an input may choose for its thread, by name, for agents without a model of their own. Default: none, so
+   * that all threads have the `ChatModel` of the layer.
+   */
+  readonly models?: Readonly<Record<string, Layer.Layer<ChatModel, E, R>>> | undefined
 }
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
@@ -103,10 +110,10 @@ const refuseLayer = makeLayerCheck("Server.layer", shapes.serverLayer)
  * that were taken and not settled go on when the layer is built. One process at a time has a mailbox: another one refuses
  * inputs with `Unavailable`, and takes over when the lease of the first one ends.
  */
-export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>>(
+export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>, E = never, R = never>(
   agents: Agents,
-  options?: Options
-): Layer.Layer<Runs, RunsError, SessionStore | Storage | Needs<Agents>> =>
+  options?: Options<E, R>
+): Layer.Layer<Runs, RunsError | E, SessionStore | Storage | Needs<Agents> | Exclude<R, Scope.Scope>> =>
   refuseLayer(options) ??
   Layer.effect(
     Runs,
@@ -117,13 +124,18 @@ export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>>(
         keep = 1 << 20,
         lease = "15 seconds",
         limit = 1_000,
+        models = {},
         takeOver = false,
         tenantLimit = limit
       } = options ?? {}
       const settings = { keep, limits: { all: limit, tenant: tenantLimit } }
+      const services: Record<string, ChatModelService> = {}
+      for (const [name, one] of Object.entries(models)) {
+        services[name] = Context.get(yield* Layer.build(one), ChatModel)
+      }
       const mail = table("mailbox")
       const held = yield* Lease.make(mail, { millis: Duration.toMillis(lease), takesOver: takeOver })
-      return yield* make(agents, store, Mailbox.make(mail), held, settings)
+      return yield* make(agents, store, Mailbox.make(mail), held, { ...settings, models: services })
     })
   )
 

@@ -57,7 +57,8 @@ const makeServer = Effect.fnUntraced(function* (
   let port = 0
   const start = Effect.gen(function* () {
     const scope = yield* Scope.make()
-    const runs = Layer.fresh(Server.layer(makeAgents(gate)).pipe(Layer.provide(model)))
+    const models = { careful: TestChatModel.reactive(() => "Careful words.") }
+    const runs = Layer.fresh(Server.layer(makeAgents(gate), { models }).pipe(Layer.provide(model)))
     const app = Server.http({ page, ...options }).pipe(
       Layer.provide(runs),
       Layer.provideMerge(Server.loopback({ token }))
@@ -174,6 +175,29 @@ describe("the page of a server", () => {
       yield* click(page, "Stop")
       yield* seen(page, "stopped")
       yield* seen(page, "You said and then this.")
+    })
+  )
+
+  live(
+    "asks the chosen model from the next input on, and shows the choice of a thread in all tabs",
+    Effect.gen(function* () {
+      const server = yield* makeServer()
+      const page = yield* open(yield* server.address)
+      const chooser = page.getByLabel("Model")
+      yield* steps(() => chooser.waitFor())
+      assert.deepStrictEqual(yield* steps(() => chooser.locator("option").allInnerTexts()), [
+        "Default model",
+        "careful"
+      ])
+      yield* steps(() => chooser.selectOption("careful"))
+      yield* say(page, "first")
+      yield* seen(page, "Careful words.")
+      const other = yield* steps(() => page.context().newPage())
+      yield* steps(() => other.goto(page.url()))
+      yield* steps(() => other.locator("select option:checked", { hasText: "careful" }).waitFor({ state: "attached" }))
+      yield* steps(() => other.getByLabel("Model").selectOption(""))
+      yield* say(other, "second")
+      yield* seen(other, "You said")
     })
   )
 

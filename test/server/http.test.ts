@@ -54,6 +54,64 @@ const start = (url: string, id: string, input: unknown, more: object = {}) =>
   ask(`${url}/threads/${id}/runs`, { body: { agent: "helper", input, ...more } })
 
 describe("the server", () => {
+  it.live(
+    "runs a thread with the model that its inputs chose, also behind a decision and a restart, and refuses others",
+    () =>
+      Effect.gen(function* () {
+        const careful = TestChatModel.reactive(({ messages }) =>
+          messages.at(-1)?.role === "tool"
+            ? "Carefully paid."
+            : TestChatModel.calls([{ name: "pay", arguments: { n: 8 } }], { text: "Carefully." })
+        )
+        const chosen = Server.layer({ helper }, { models: { careful } }).pipe(Layer.provide(model))
+        const wait = (url: string) => ask(`${url}/threads/t/events`)
+        yield* Effect.gen(function* () {
+          const first = yield* Effect.scoped(
+            Effect.gen(function* () {
+              const url = yield* serve(chosen)
+              assert.deepStrictEqual((yield* ask(`${url}/agents`)).at("models"), ["careful"])
+              for (const wrong of ["carefull", "", "__proto__"]) {
+                const refused = yield* start(url, "t", "pay", { model: wrong })
+                assert.deepStrictEqual([refused.status, refused.at("code")], [400, "InvalidInput"], wrong)
+              }
+              assert.strictEqual((yield* start(url, "t", "pay", { id: "1", model: "careful" })).status, 202)
+              yield* wait(url)
+              const state = yield* ask(`${url}/threads/t/state`)
+              return state.at("pending", 0, "id")
+            })
+          )
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const url = yield* serve(chosen)
+              const decision = { decisions: [{ _tag: "Approve", id: first }] }
+              while ((yield* ask(`${url}/threads/t/decisions`, { body: decision })).status === 503)
+                yield* Effect.sleep(50)
+              assert.include((yield* wait(url)).text, "Carefully paid.")
+              assert.strictEqual((yield* ask(`${url}/threads/t`)).at("model"), "careful")
+              yield* start(url, "t", "again", { model: null })
+              assert.include((yield* wait(url)).text, "Hello.")
+              assert.isUndefined((yield* ask(`${url}/threads/t`)).at("model"))
+            })
+          )
+          // A server that does not offer it any more takes its own.
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const url = yield* serve(chosen)
+              while ((yield* start(url, "u", "hello", { id: "1", model: "careful" })).status === 503)
+                yield* Effect.sleep(50)
+              yield* ask(`${url}/threads/u/events`)
+            })
+          )
+          const url = yield* serve(runs)
+          const refused = yield* start(url, "u", "hello", { model: "careful" })
+          assert.include(refused.text, "This server offers no choice")
+          const decline = (yield* ask(`${url}/threads/u/state`)).at("pending", 0, "id")
+          yield* ask(`${url}/threads/u/decisions`, { body: { decisions: [{ _tag: "Reject", id: decline }] } })
+          assert.include((yield* ask(`${url}/threads/u/events`)).text, "It is paid.")
+        }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
+      })
+  )
+
   live("takes an input, streams its events, takes the decision, and gives the thread back", (url) =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* ask(`${url}/agents`)).json, { agents: [{ name: "helper", description: "Helps" }] })

@@ -77,7 +77,7 @@ export const make = Effect.fnUntraced(function* (
   base: Service,
   mailbox: Mailbox,
   lease: Lease.Lease,
-  { keep, limits }: Pick<Registry, "keep" | "limits">
+  { keep, limits, models }: Pick<Registry, "keep" | "limits" | "models">
 ): Effect.fn.Return<Runs["Service"], RunsError, Scope.Scope> {
   const parent = yield* Effect.scope
   const registry: Registry = {
@@ -87,6 +87,7 @@ export const make = Effect.fnUntraced(function* (
     lease,
     keep,
     limits,
+    models,
     context: yield* Effect.context<never>(),
     scope: yield* Scope.fork(parent),
     works: new Map(),
@@ -104,6 +105,7 @@ export const make = Effect.fnUntraced(function* (
   yield* Lease.begin(lease, { gain: resume(registry), lose: abandon(registry, parent) })
   return {
     agents: listAgents(agents),
+    models: Object.keys(models),
     start: makeStart(registry),
     decide: makeDecide(registry),
     steer: makeSteer(registry),

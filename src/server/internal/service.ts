@@ -65,6 +65,11 @@ export interface Input {
   readonly input: string | HumanMessage
   /** Identifies the input: repeating it has no effect. Default: a random one. */
   readonly id?: string | undefined
+  /**
+   * The model of the thread from its next run on, by its name in the layer; `null` is the model of the layer. Default: the
+   * one that an earlier input chose.
+   */
+  readonly model?: string | null | undefined
   /** Decides about an input while a run is at work: it waits, or fails with `Busy`. Default: `"queue"`. */
   readonly busy?: "queue" | "refuse" | undefined
 }
@@ -75,6 +80,8 @@ export class Runs extends Context.Service<
   {
     /** The agents that take inputs. */
     readonly agents: ReadonlyArray<AgentInfo>
+    /** The names of the models that an input may choose. */
+    readonly models: ReadonlyArray<string>
     /** Takes an input. It is stored when this returns, and its run begins after those before it. */
     readonly start: (thread: ThreadRef, input: Input) => Effect.Effect<Taken, RunsError | SessionError>
     /**

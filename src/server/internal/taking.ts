@@ -14,6 +14,7 @@ import { didYouMean, nameProblem } from "../../support/text/names.ts"
 import * as Lease from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail } from "./mailbox.ts"
+import { chooseModel } from "./modelChoice.ts"
 import * as Position from "./position.ts"
 import type { Runs, RunsError, Taken } from "./service.ts"
 import { type Named, namedBy, type ThreadRef } from "./tenant.ts"
@@ -121,7 +122,7 @@ const checkSame = (known: Message, message: HumanMessage, { id }: ThreadRef) =>
 
 /** Takes inputs. */
 export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
-  Effect.fnUntraced(function* (thread, { agent, busy, id = makeId(), input }) {
+  Effect.fnUntraced(function* (thread, { agent, busy, id = makeId(), input, model }) {
     const named = yield* openThread(thread)
     if (!Object.hasOwn(registry.agents, agent)) {
       return yield* refuse(
@@ -129,6 +130,11 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
         thread.id,
         `there is no such agent.${didYouMean(agent, Object.keys(registry.agents))} Take one of ${Object.keys(registry.agents).join(", ")}`
       )
+    }
+    if (model !== undefined && model !== null && !Object.hasOwn(registry.models, model)) {
+      const known = Object.keys(registry.models)
+      const offers = known.length === 0 ? "This server offers no choice" : `Take one of ${known.join(", ")}`
+      return yield* refuse("InvalidInput", thread.id, `there is no such model.${didYouMean(model, known)} ${offers}`)
     }
     const problem = nameProblem(id, 255)
     if (problem !== undefined) return yield* refuse("InvalidInput", thread.id, `the id of the input: ${problem}`)
@@ -156,6 +162,7 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
     if (busy === "refuse" && isBusy(registry.works.get(named.baseId))) {
       return yield* refuse("Busy", thread.id, "a run is at work on the thread; wait for its end, or steer it")
     }
+    if (model !== undefined) yield* chooseModel(named.store, thread.id, model)
     const isDone = Effect.gen(function* () {
       const now = yield* orNothing(named.store.leaf(thread.id), nowhere)
       if (now.id === before.id) return false

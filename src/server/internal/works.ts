@@ -8,6 +8,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Agent from "../../core/Agent.ts"
 import type { AgentEvent } from "../../core/AgentEvent.ts"
+import { ChatModel, type Service as ChatModelService } from "../../core/ChatModel.ts"
 import { Journal } from "../../core/Journal.ts"
 import { makeId } from "../../core/Message.ts"
 import type { Leaf, Service } from "../../core/SessionStore.ts"
@@ -18,6 +19,7 @@ import { makeJournal } from "../../sessions/journal.ts"
 import type { Lease } from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail, Mailbox } from "./mailbox.ts"
+import { readModel } from "./modelChoice.ts"
 import { RunsError } from "./service.ts"
 import { OnSettled } from "./settled.ts"
 import { Caller } from "./tenant.ts"
@@ -40,6 +42,8 @@ export interface Registry {
   readonly base: Service
   readonly mailbox: Mailbox
   readonly lease: Lease
+  /** The models that an input may choose. */
+  readonly models: Readonly<Record<string, ChatModelService>>
   /** Bytes of events that are kept of a thread at work. */
   readonly keep: number
   /** Runs and inputs that wait, at most: of all tenants, and of each. */
@@ -182,6 +186,17 @@ const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: 
   return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 }, Effect.scoped)
 
+/** Gives the services of a run: who asks, and the model of the thread. */
+const servicesOf = Effect.fnUntraced(function* (registry: Registry, { principal, threadId }: Mail) {
+  const services = Context.add(registry.context, Caller, principal)
+  const name = yield* readModel(registry.base, threadId)
+  const model = name !== undefined && Object.hasOwn(registry.models, name) ? registry.models[name] : undefined
+  if (model !== undefined) return Context.add(services, ChatModel, model)
+  if (name !== undefined)
+    yield* Effect.logWarning("The model of a thread is not offered any more: its run has the default")
+  return services
+})
+
 /** Tells listeners of settled mail, before it is gone. */
 const tellSettled = Effect.fnUntraced(function* (
   { base }: Registry,
@@ -202,7 +217,7 @@ const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseI
   for (let mail = work.queue[0]; mail !== undefined; mail = work.queue[0]) {
     const one = mail
     const threadId = one.threadId.slice(one.threadId.indexOf("/", 2) + 1)
-    const services = Context.add(registry.context, Caller, one.principal)
+    const services = yield* servicesOf(registry, one)
     const exit = yield* Effect.exit(
       // The layer's type has the services of all agents.
       Effect.provideContext(turn(registry, work, one, threadId) as Effect.Effect<string | undefined, unknown>, services)

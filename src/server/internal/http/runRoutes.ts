@@ -32,18 +32,19 @@ export const Start = Schema.Struct({
   agent: Schema.String,
   input: Input,
   id: Schema.optionalKey(Schema.String),
-  busy: Schema.optionalKey(Schema.Literals(["queue", "refuse"]))
+  busy: Schema.optionalKey(Schema.Literals(["queue", "refuse"])),
+  model: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
 
 /** Takes an input. */
 export const startRun = Effect.fnUntraced(function* (
   call: TenantCall,
-  { agent, busy, id = makeId(), input }: typeof Start.Type
+  { agent, busy, id = makeId(), input, model }: typeof Start.Type
 ): Effect.fn.Return<{ runId: string; position: string; isNew: boolean }, Failure> {
   const { runs } = call.door
   const thread = yield* call.thread
   if (runs.agents.some(({ name }) => name === agent)) yield* nameThread(call, thread.id, titleOf(input))
-  const taken = yield* runs.start(thread, { agent, input: toMessage(input), id, busy })
+  const taken = yield* runs.start(thread, { agent, input: toMessage(input), id, busy, model })
   return { runId: taken.id, position: taken.position, isNew: taken.isNew }
 })
 

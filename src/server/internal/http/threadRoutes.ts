@@ -7,6 +7,7 @@ import type { SessionError } from "../../../core/SessionError.ts"
 import type { Listing, Thread } from "../../../core/SessionStore.ts"
 import { makeJournal } from "../../../sessions/journal.ts"
 import { defined } from "../../../support/json/defined.ts"
+import { modelIn } from "../modelChoice.ts"
 import { RunsError } from "../service.ts"
 import { readMessages } from "./messages.ts"
 import type { Failure } from "./problem.ts"
@@ -15,8 +16,16 @@ import { json, nothing, type Route, route, type TenantCall } from "./route.ts"
 const agents = route({
   method: "GET",
   path: "/agents",
-  summary: "Lists the agents of the server, and tells whether it shows the files of threads.",
-  handle: ({ door }) => Effect.succeed(json({ agents: door.runs.agents, ...(door.hasFiles ? { files: true } : {}) }))
+  summary:
+    "Lists the agents of the server and the models to choose from, and tells whether it shows the files of threads.",
+  handle: ({ door }) =>
+    Effect.succeed(
+      json({
+        agents: door.runs.agents,
+        ...(door.runs.models.length > 0 ? { models: door.runs.models } : {}),
+        ...(door.hasFiles ? { files: true } : {})
+      })
+    )
 })
 
 /** Reads the parameter `limit`. */
@@ -36,7 +45,7 @@ const describe = Effect.fnUntraced(function* ({ door, tenant }: TenantCall, thre
     updatedAt,
     state,
     archived,
-    ...defined({ forkOf: origin?.threadId })
+    ...defined({ forkOf: origin?.threadId, model: modelIn(metadata) })
   }
 })
 
