@@ -67,7 +67,7 @@ export interface Input {
   readonly id?: string | undefined
   /**
    * The model of the thread from its next run on, by its name in the layer; `null` is the model of the layer. Default: the
-   * one that an earlier input chose.
+   * choice of an earlier input.
    */
   readonly model?: string | null | undefined
   /** Decides about an input while a run is at work: it waits, or fails with `Busy`. Default: `"queue"`. */
