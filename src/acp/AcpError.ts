@@ -1,5 +1,6 @@
 /** The failure of an ACP connection: of its program, its messages or its sessions. */
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * - `NotInstalled`: the package `@agentclientprotocol/sdk` is missing
@@ -25,7 +26,7 @@ const Reason = Schema.Literals([
 ])
 
 /** A connection, a session or a prompt failed. `method` names the message of the protocol, `detail` says what to do. */
-export class AcpError extends Schema.TaggedError<AcpError>()("AcpError", {
+export class AcpError extends TaggedError<AcpError>()("AcpError", {
   reason: Reason,
   method: Schema.optionalKey(Schema.String),
   detail: Schema.String

@@ -46,6 +46,7 @@ import { normaliseName } from "../support/text/names.ts"
 import { suggestion } from "../support/text/near.ts"
 import { parseYaml } from "../support/text/yaml.ts"
 import * as shapes from "./internal/shapes.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 const Name = Schema.String.check(
   Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
@@ -101,7 +102,7 @@ export interface AgentFile extends Schema.Schema.Type<typeof FrontMatter> {
 }
 
 /** A wrong file. The problem names the field, its value, and the expected form. */
-export class InvalidAgentFile extends Schema.TaggedError<InvalidAgentFile>()("InvalidAgentFile", {
+export class InvalidAgentFile extends TaggedError<InvalidAgentFile>()("InvalidAgentFile", {
   path: Schema.String,
   problem: Schema.String
 }) {

@@ -35,6 +35,7 @@ import { allows, type Pattern, patternOf, restricts } from "./internal/rule/patt
 import type { Where } from "./internal/rule/places.ts"
 import { everyCommand, isReadingCommand } from "./internal/rule/reading.ts"
 import { parse } from "./internal/rule/strict.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 export type { Where } from "./internal/rule/places.ts"
 
@@ -51,7 +52,7 @@ export const Learned = Schema.Struct({ kind: Schema.Literals(["same", "alike"]),
 export interface Learned extends Schema.Schema.Type<typeof Learned> {}
 
 /** The pattern of a command can't be read. */
-export class InvalidCommandRule extends Schema.TaggedError<InvalidCommandRule>()("InvalidCommandRule", {
+export class InvalidCommandRule extends TaggedError<InvalidCommandRule>()("InvalidCommandRule", {
   command: Schema.String,
   problem: Schema.String
 }) {

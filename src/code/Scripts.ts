@@ -11,6 +11,7 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Json } from "../core/Json.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * A script ended without a result.
@@ -21,7 +22,7 @@ import type { Json } from "../core/Json.ts"
  * - `Crashed`: its thread broke
  * - `Unavailable`: no thread could be started
  */
-export class ScriptError extends Schema.TaggedError<ScriptError>()("ScriptError", {
+export class ScriptError extends TaggedError<ScriptError>()("ScriptError", {
   reason: Schema.Literals(["Syntax", "Threw", "Time", "Memory", "Size", "Calls", "Stuck", "Crashed", "Unavailable"]),
   message: Schema.String,
   /** The stack trace inside of the script. */

@@ -43,6 +43,7 @@ import { fuse, ledger, spent } from "./internal/workflow/fuse.ts"
 import { bodyOf } from "./internal/workflow/meta.ts"
 import { findSaved, parseSaved, type Problem, type Saved } from "./internal/workflow/saved.ts"
 import type { Asked, Limits as ScriptLimits, ScriptError, Scripts } from "./Scripts.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 
@@ -81,7 +82,7 @@ const mostShown = 5
  * `finished` agents have answered. `inFlight` agents have begun, and resume from their own messages. `notBegun` agents
  * were asked for and had to wait; the script might have asked for more later.
  */
-export class WorkflowStopped extends Schema.TaggedError<WorkflowStopped>()("WorkflowStopped", {
+export class WorkflowStopped extends TaggedError<WorkflowStopped>()("WorkflowStopped", {
   reason: Schema.Literals(["Terminal", "Limit", "Budget", "Script"]),
   problem: Schema.String,
   finished: Schema.Finite,

@@ -3,6 +3,7 @@
  * characters of a response.
  */
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 const Reason = Schema.Literals([
   "NotConnected",
@@ -26,7 +27,7 @@ const Reason = Schema.Literals([
  * - `UnexpectedAnswer`: the response has not the documented form
  * - `InvalidRequest`: the request can't be sent
  */
-export class ServiceError extends Schema.TaggedError<ServiceError>()("ServiceError", {
+export class ServiceError extends TaggedError<ServiceError>()("ServiceError", {
   service: Schema.String,
   operation: Schema.String,
   reason: Reason,

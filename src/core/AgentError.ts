@@ -3,6 +3,7 @@ import * as Schema from "effect/Schema"
 import { cut } from "../support/text/text.ts"
 import { SessionError } from "./SessionError.ts"
 import { StopReason } from "./StopReason.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * - `InvalidAgent`: the agent can't run (a tool's name, two tools or slots of one name, a limit)
@@ -26,7 +27,7 @@ export const Reason = Schema.Union([
 export type Reason = typeof Reason.Type
 
 /** A run could not begin, or could not end with the output it promises. */
-export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
+export class AgentError extends TaggedError<AgentError>()("AgentError", {
   agent: Schema.String,
   reason: Reason
 }) {
@@ -50,7 +51,7 @@ export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
 }
 
 /** A message for a run that is over: it takes no more. */
-export class RunEnded extends Schema.TaggedError<RunEnded>()("RunEnded", { runId: Schema.String }) {
+export class RunEnded extends TaggedError<RunEnded>()("RunEnded", { runId: Schema.String }) {
   override get message(): string {
     return `Run ${this.runId} is over and takes no more messages; start a new one with its messages as history`
   }

@@ -14,6 +14,7 @@ import { dual } from "effect/Function"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { defined } from "../support/json/defined.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * The reason that an operation failed. It changed nothing, except that `TimedOut` and `Unavailable` may leave an
@@ -103,7 +104,7 @@ const explain = (reason: Reason): string => {
  * An operation failed. `operation` is its name (`read`), `path` the path as it was given, `detail` further facts, for
  * the model too; `cause` stays in the log.
  */
-export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
+export class BackendError extends TaggedError<BackendError>()("BackendError", {
   operation: Schema.String,
   path: Schema.String,
   reason: Reason,

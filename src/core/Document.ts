@@ -22,6 +22,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { boundaryBefore } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * Some text of one part of a document. Parts are counted from 1; `label` names one (`page 3`, `sheet "Prices"`), and is
@@ -56,7 +57,7 @@ export interface Input {
  * - `Unsupported`: it uses an unsupported feature
  * - `Unavailable`: an optional package is not installed
  */
-export class DocumentError extends Schema.TaggedError<DocumentError>()("DocumentError", {
+export class DocumentError extends TaggedError<DocumentError>()("DocumentError", {
   reason: Schema.Literals(["Damaged", "Encrypted", "TooLarge", "TimedOut", "Unsupported", "Unavailable"]),
   format: Schema.String,
   message: Schema.String,

@@ -10,6 +10,7 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** The kinds of amounts that a ledger counts. */
 export const kinds = ["modelCalls", "toolCalls", "tokens", "cost"] as const
@@ -78,7 +79,7 @@ const explainFull = ({ max, reserved, used, wanted }: Pick<LedgerFull, "max" | "
  *
  * If `reserved` is not 0, there may be room as soon as running calls settle; else at `resetsAt`.
  */
-export class LedgerFull extends Schema.TaggedError<LedgerFull>()("LedgerFull", {
+export class LedgerFull extends TaggedError<LedgerFull>()("LedgerFull", {
   account: Schema.String,
   /** The window with its beginning: `"day 2026-11-28 UTC"`. */
   window: Schema.String,
@@ -124,7 +125,7 @@ const explain = (reason: Reason): string => {
 }
 
 /** An operation of a ledger failed. `account` is empty if it was on none, as to open a store. */
-export class LedgerError extends Schema.TaggedError<LedgerError>()("LedgerError", {
+export class LedgerError extends TaggedError<LedgerError>()("LedgerError", {
   operation: Schema.String,
   account: Schema.String,
   reason: Reason,

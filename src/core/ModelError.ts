@@ -15,6 +15,7 @@
 import type * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * The reason of a failed model call.
@@ -80,7 +81,7 @@ const terminal: ReadonlySet<Reason["_tag"]> = new Set(["Authentication", "Permis
  * A model call failed. `detail` is the provider's own message; neither it nor `cause` may hold a key or a request body:
  * the adapter that makes the error sees to that.
  */
-export class ModelError extends Schema.TaggedError<ModelError>()("ModelError", {
+export class ModelError extends TaggedError<ModelError>()("ModelError", {
   provider: Schema.String,
   model: Schema.optionalKey(Schema.String),
   reason: Reason,

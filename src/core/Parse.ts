@@ -17,6 +17,7 @@ import * as Schema from "effect/Schema"
 import { toJson } from "../support/json/jsonc.ts"
 import { Json } from "./Json.ts"
 import { isTooDeep, maxDepth } from "./schema/jsonTree.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** A part of a text: from `start` up to, and without, `end`. */
 export interface Span {
@@ -30,7 +31,7 @@ export interface Found<out A> extends Span {
 }
 
 /** A text has no JSON. `position` is the first bracket that is not JSON. */
-export class ParseError extends Schema.TaggedError<ParseError>()("ParseError", {
+export class ParseError extends TaggedError<ParseError>()("ParseError", {
   problem: Schema.String,
   position: Schema.Finite
 }) {

@@ -1,5 +1,6 @@
 /** Failures of a thread and the store that keeps it. */
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * - `NotFound`, `AlreadyExists`: no thread, or already a thread, with this id
@@ -64,7 +65,7 @@ const explain = (reason: Reason): string => {
 }
 
 /** An operation failed; nothing was stored. `threadId` is empty for operations on the whole store. */
-export class SessionError extends Schema.TaggedError<SessionError>()("SessionError", {
+export class SessionError extends TaggedError<SessionError>()("SessionError", {
   operation: Schema.String,
   threadId: Schema.String,
   reason: Reason,

@@ -2,6 +2,7 @@
 import * as Cause from "effect/Cause"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * A tool could not do its work. The model reads `message`: say the problem and the correction.
@@ -15,7 +16,7 @@ import * as Schema from "effect/Schema"
  *
  * `isRetryable` allows the model to repeat the same call at once; otherwise that counts as going in circles.
  */
-export class ToolError extends Schema.TaggedError<ToolError>()("ToolError", {
+export class ToolError extends TaggedError<ToolError>()("ToolError", {
   reason: Schema.Literals([
     "Failed",
     "InvalidArguments",

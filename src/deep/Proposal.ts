@@ -30,6 +30,7 @@ import { sha256Sync } from "../support/store/sha256.ts"
 import { isQuoteOf, markText } from "../support/text/marked.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine, visible } from "../support/text/untrusted.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** A change of one file. `null` is a file that is not there. `evidence` are words of people that led to it. */
 export const Change = Schema.Struct({
@@ -46,7 +47,7 @@ export const Proposal = Schema.Struct({ changes: Schema.Array(Change), digest: S
 export interface Proposal extends Schema.Schema.Type<typeof Proposal> {}
 
 /** A proposal was not applied, and no file has changed. */
-export class ProposalError extends Schema.TaggedError<ProposalError>()("ProposalError", {
+export class ProposalError extends TaggedError<ProposalError>()("ProposalError", {
   problem: Schema.String
 }) {
   override get message(): string {

@@ -1,8 +1,9 @@
 /** The failure of an input with the id of another one. */
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** An input with this id and other content was processed before. Send it with an id of its own. */
-export class Conflict extends Schema.TaggedError<Conflict>()("Conflict", {
+export class Conflict extends TaggedError<Conflict>()("Conflict", {
   threadId: Schema.String,
   inputId: Schema.String
 }) {

@@ -21,9 +21,10 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** The cluster of the database has `stored` shards in a group, and this process has `configured`. */
-export class ShardCountChanged extends Schema.TaggedError<ShardCountChanged>()("ShardCountChanged", {
+export class ShardCountChanged extends TaggedError<ShardCountChanged>()("ShardCountChanged", {
   group: Schema.String,
   stored: Schema.Number,
   configured: Schema.Number

@@ -41,6 +41,7 @@ import * as Cassette from "../testing/Cassette.ts"
 import { describeFailure, isTerminal, Judging, observeRun } from "./internal/observe.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Report, Score, TrialReport as Done } from "./Report.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 const Texts = Schema.Array(Schema.String)
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -107,7 +108,7 @@ export type Scorer<in Output = unknown, out E = never, out R = never> = (
 const mostCharacters = 4_000
 
 /** The cases or the agent of a suite are not valid. */
-export class EvalError extends Schema.TaggedError<EvalError>()("EvalError", { problem: Schema.String }) {
+export class EvalError extends TaggedError<EvalError>()("EvalError", { problem: Schema.String }) {
   override get message(): string {
     return `The evaluation can't run: ${this.problem}`
   }

@@ -32,9 +32,10 @@ import { expander, type Expand } from "./internal/expand.ts"
 import * as shapes from "./internal/shapes.ts"
 import { parse as parseJson } from "./internal/wire/framing.ts"
 import type { OAuth, Secret, Server, Servers, StdioServer } from "./McpConfig.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** A file that can't be read, or that is no configuration of servers. */
-export class McpConfigError extends Schema.TaggedError<McpConfigError>()("McpConfigError", {
+export class McpConfigError extends TaggedError<McpConfigError>()("McpConfigError", {
   path: Schema.String,
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())

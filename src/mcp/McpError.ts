@@ -1,5 +1,6 @@
 /** The failures of servers of the Model Context Protocol. */
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * A server could not be reached, or did not fulfil a request. `server` is its name in the configuration.
@@ -13,7 +14,7 @@ import * as Schema from "effect/Schema"
  * - `UnknownServer`, `Disabled`: the configuration has no server of this name; it is switched off there
  * - `MissingPackage`: the package `@modelcontextprotocol/client` is not installed
  */
-export class McpError extends Schema.TaggedError<McpError>()("McpError", {
+export class McpError extends TaggedError<McpError>()("McpError", {
   server: Schema.String,
   reason: Schema.Literals([
     "Unavailable",

@@ -33,6 +33,7 @@ import * as Ledger from "./internal/ledger.ts"
 import { amountProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
 import * as WorkingTime from "./internal/workingTime.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 const name = "Budget"
 
@@ -52,7 +53,7 @@ const isUsedUp = ({ limit, max }: Pick<Ledger.Reached, "limit" | "max">): string
  * A run reached `limit` and tried to continue. `max` is the limit and `used` the use so far: tokens, money, calls,
  * rounds, or milliseconds. `agent` is the stopped agent.
  */
-export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("BudgetExceeded", {
+export class BudgetExceeded extends TaggedError<BudgetExceeded>()("BudgetExceeded", {
   agent: Schema.String,
   limit: Schema.Literals(Ledger.kinds),
   max: Schema.Finite,

@@ -35,6 +35,7 @@ import * as Guard from "./internal/guard.ts"
 import { pass, type Verdict } from "./internal/guard.ts"
 import { checkByModel } from "./internal/modelCheck.ts"
 import * as shapes from "./internal/shapes.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 export { pass, type Verdict }
 
@@ -64,7 +65,7 @@ export const byModel = (options: {
 }
 
 /** A guardrail stopped the run. `guardrail` is its name, `stage` the checked stage, `reason` its check's reason. */
-export class GuardrailTripped extends Schema.TaggedError<GuardrailTripped>()("GuardrailTripped", {
+export class GuardrailTripped extends TaggedError<GuardrailTripped>()("GuardrailTripped", {
   guardrail: Schema.String,
   stage: Schema.Literals(["input", "output", "toolCall", "toolResult"]),
   agent: Schema.String,

@@ -46,6 +46,7 @@ import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 import { makeWarner, warned } from "./internal/wire/warned.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 interface ModelOptions extends Overrides {
   /** How much the model thinks before it answers. Each model uses its nearest level. */
@@ -71,7 +72,7 @@ export interface Provider<out E = ModelError | Config.ConfigError, out R = never
 }
 
 /** The text before the first colon names no known provider. `known` lists them. */
-export class UnknownProvider extends Schema.TaggedError<UnknownProvider>()("UnknownProvider", {
+export class UnknownProvider extends TaggedError<UnknownProvider>()("UnknownProvider", {
   spec: Schema.String,
   known: Schema.Array(Schema.String)
 }) {

@@ -39,7 +39,7 @@ import { parseLitellm } from "./internal/facts/litellm.ts"
 import { ModelCatalogue } from "./internal/facts/reference.ts"
 
 /** A file of rows that can't be read. */
-export class CatalogueError extends Schema.TaggedError<CatalogueError>("effect-deepagents/models/CatalogueError")(
+export class CatalogueError extends TaggedError<CatalogueError>("effect-deepagents/models/CatalogueError")(
   "CatalogueError",
   { source: Schema.String, problem: Schema.String }
 ) {
@@ -54,6 +54,7 @@ export {
   /** The catalogue that layers of models read. Default: the one inside the package. */
   ModelCatalogue
 } from "./internal/facts/reference.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** The largest file that is read, in bytes: ten times the one inside the package. */
 const largest = 8 * 1024 * 1024

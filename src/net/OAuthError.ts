@@ -1,6 +1,7 @@
 /** Errors of sign-ins and tokens. */
 import * as Schema from "effect/Schema"
 import { Reason } from "../support/oauth/reason.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 const explain = (name: string, reason: Reason): string => {
   switch (reason._tag) {
@@ -22,7 +23,7 @@ const explain = (name: string, reason: Reason): string => {
 }
 
 /** Reports a failed sign-in or an unusable token. It never contains a secret. */
-export class OAuthError extends Schema.TaggedError<OAuthError>()("OAuthError", {
+export class OAuthError extends TaggedError<OAuthError>()("OAuthError", {
   provider: Schema.String,
   account: Schema.String,
   reason: Reason

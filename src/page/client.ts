@@ -7,9 +7,10 @@ import { type Decision, Request } from "../core/Approval.ts"
 import type { Block } from "../core/Content.ts"
 import { makeParser, type Packet } from "./sse.ts"
 import type { Frame } from "./transcript.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** A request that failed. `status` is 0 for a server that can't be reached. */
-export class Refused extends Schema.TaggedError<Refused>()("Refused", {
+export class Refused extends TaggedError<Refused>()("Refused", {
   status: Schema.Finite,
   problem: Schema.String
 }) {

@@ -21,6 +21,7 @@ import { defined } from "../support/json/defined.ts"
 import { at, brief, problems } from "../support/text/issues.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { parseYaml } from "../support/text/yaml.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * - `provider`: without `model`, the profile is for all models of the provider
@@ -45,7 +46,7 @@ export type HarnessProfile = {
 }
 
 /** An input is not a valid profile. The message names the field, its value and the expected type. */
-export class InvalidProfile extends Schema.TaggedError<InvalidProfile>()("InvalidProfile", {
+export class InvalidProfile extends TaggedError<InvalidProfile>()("InvalidProfile", {
   problem: Schema.String
 }) {
   override get message(): string {

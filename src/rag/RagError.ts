@@ -1,5 +1,6 @@
 /** Failures of an index of documents. */
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidName", { problem: Schema.String }),
@@ -34,7 +35,7 @@ const explain = (reason: Reason): string => {
  * - `Corrupt`: the stored data can't be read
  * - `Unavailable`: the database is away, or the disk is full; try again later
  */
-export class RagError extends Schema.TaggedError<RagError>()("RagError", {
+export class RagError extends TaggedError<RagError>()("RagError", {
   operation: Schema.String,
   namespace: Schema.String,
   reason: Reason,

@@ -29,6 +29,7 @@ import { makeEffectCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { quote } from "../support/text/untrusted.ts"
 import * as shapes from "./internal/shapes.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** Gives each passage a score from 0 to 1, in the order of the passages. */
 export type Reranker<E = never, R = never> = (
@@ -37,7 +38,7 @@ export type Reranker<E = never, R = never> = (
 ) => Effect.Effect<ReadonlyArray<number>, E, R>
 
 /** A server for reranking failed. The message never contains the key. */
-export class RerankError extends Schema.TaggedError<RerankError>()("RerankError", {
+export class RerankError extends TaggedError<RerankError>()("RerankError", {
   url: Schema.String,
   problem: Schema.String
 }) {

@@ -30,13 +30,14 @@ import type { Json } from "../core/Json.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import { type Kind, lines, type Notification, type Severity } from "./internal/notice.ts"
 import * as shapes from "./internal/shapes.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 export type { Kind, Severity } from "./internal/notice.ts"
 
 export { Notification } from "./internal/notice.ts"
 
 /** A way failed to send a notification. The error contains no secret. */
-export class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", {
+export class NotifyError extends TaggedError<NotifyError>()("NotifyError", {
   way: Schema.String,
   problem: Schema.String
 }) {

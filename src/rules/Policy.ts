@@ -52,11 +52,12 @@ import { budgetOf, networkOf, permissionsOf, sandboxOf } from "./internal/merge.
 import { fieldNames, type Limits, nameOf, Policy, type Sandbox } from "./internal/model.ts"
 import { isWild } from "./internal/patterns.ts"
 import * as shapes from "./internal/shapes.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 export { Policy, Rule } from "./internal/model.ts"
 
 /** A policy is wrong. `policy` is its name, `path` the wrong field. */
-export class InvalidPolicy extends Schema.TaggedError<InvalidPolicy>()("InvalidPolicy", {
+export class InvalidPolicy extends TaggedError<InvalidPolicy>()("InvalidPolicy", {
   policy: Schema.String,
   path: Schema.String,
   problem: Schema.String

@@ -41,11 +41,12 @@ import { Json } from "../core/Json.ts"
 import type { InvalidEncoding } from "../core/schema/encoding.ts"
 import { canonical } from "../core/schema/jsonTree.ts"
 import { SigningKey } from "../core/thread/signingKey.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 export { SigningKey }
 
 /** A signature does not fit: something changed, or it is of another key, thread or request. */
-export class Tampered extends Schema.TaggedError<Tampered>()("Tampered", {
+export class Tampered extends TaggedError<Tampered>()("Tampered", {
   what: Schema.Literals(["checkpoint", "decision"]),
   threadId: Schema.String,
   problem: Schema.String
@@ -59,7 +60,7 @@ export class Tampered extends Schema.TaggedError<Tampered>()("Tampered", {
 const minLength = 16
 
 /** A secret is so short that somebody could guess it. `position` is its place among the secrets, 0 for the first. */
-export class SecretTooShort extends Schema.TaggedError<SecretTooShort>()("SecretTooShort", {
+export class SecretTooShort extends TaggedError<SecretTooShort>()("SecretTooShort", {
   position: Schema.Int,
   length: Schema.Int,
   needed: Schema.Int

@@ -46,9 +46,10 @@ import { offerFiles, offerSkills } from "./internal/mcp/files.ts"
 import { hosts } from "./internal/mcp/hosts.ts"
 import { ofAgent, ofTool, type Work } from "./internal/mcp/work.ts"
 import * as shapes from "./internal/shapes.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** The options describe no valid server: `name` is the agent, the tool or the option with the `problem`. */
-export class McpAgentError extends Schema.TaggedError<McpAgentError>()("McpAgentError", {
+export class McpAgentError extends TaggedError<McpAgentError>()("McpAgentError", {
   name: Schema.String,
   problem: Schema.String
 }) {

@@ -42,6 +42,7 @@ import { nameProblem } from "../support/text/names.ts"
 import { post } from "./internal/posting.ts"
 import { Runs } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** The options of a schedule. */
 export interface Options {
@@ -72,7 +73,7 @@ export type Listed = { readonly [Key in keyof Options]-?: Exclude<Options[Key], 
 }
 
 /** The list can't be changed or read. */
-export class ScheduleError extends Schema.TaggedError<ScheduleError>()("ScheduleError", {
+export class ScheduleError extends TaggedError<ScheduleError>()("ScheduleError", {
   reason: Schema.Literals(["AlreadyExists", "Invalid", "NotFound", "Unavailable"]),
   name: Schema.String,
   problem: Schema.String

@@ -49,6 +49,7 @@ import { post } from "./internal/posting.ts"
 import { Runs } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
 import { type Form, makeVerify } from "./internal/signature.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 export { type Form, gitHub, standard, stripe } from "./internal/signature.ts"
 
@@ -100,7 +101,7 @@ export interface Options<A> {
 }
 
 /** The options of a trigger are wrong. */
-export class TriggerError extends Schema.TaggedError<TriggerError>()("TriggerError", {
+export class TriggerError extends TaggedError<TriggerError>()("TriggerError", {
   name: Schema.String,
   problem: Schema.String
 }) {

@@ -39,6 +39,7 @@ import { sha256 } from "../support/store/hash.ts"
 import { OnSettled, type Settled } from "./internal/settled.ts"
 import * as shapes from "./internal/shapes.ts"
 import { keyBytes, shortest, standard } from "./internal/signature.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** The kinds of deliveries. */
 export type Kind = "run.ended" | "approval.needed"
@@ -65,7 +66,7 @@ export interface Options {
 }
 
 /** The options of webhooks are wrong. */
-export class WebhooksError extends Schema.TaggedError<WebhooksError>()("WebhooksError", {
+export class WebhooksError extends TaggedError<WebhooksError>()("WebhooksError", {
   endpoint: Schema.String,
   problem: Schema.String
 }) {

@@ -35,11 +35,12 @@ import { shorten, transcript } from "./internal/branch/transcript.ts"
 import { problemAt } from "./internal/points.ts"
 import * as shapes from "./internal/shapes.ts"
 import { idsBehind, persistent } from "./internal/write.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 const source = "branch-summary"
 
 /** The model gave no summary, and the conversation was not moved. */
-export class NoSummary extends Schema.TaggedError<NoSummary>()("NoSummary", {
+export class NoSummary extends TaggedError<NoSummary>()("NoSummary", {
   threadId: Schema.String,
   problem: Schema.String
 }) {

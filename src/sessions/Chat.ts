@@ -39,9 +39,10 @@ import { load } from "./internal/checkpoint.ts"
 import * as shapes from "./internal/shapes.ts"
 import { take } from "./internal/turns.ts"
 import { type JournalOptions, makeJournal } from "./journal.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** Another turn works on the thread. Send again after it, or make the chat with `busy: "queue"`. */
-export class ChatBusy extends Schema.TaggedError<ChatBusy>()("ChatBusy", { threadId: Schema.String }) {
+export class ChatBusy extends TaggedError<ChatBusy>()("ChatBusy", { threadId: Schema.String }) {
   override get message(): string {
     return `The chat ${JSON.stringify(this.threadId)} is at another turn; send again when that is done`
   }

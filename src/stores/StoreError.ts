@@ -1,5 +1,6 @@
 /** Failures of a store of memories, traces or credentials. */
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 const Reason = Schema.Union([
   Schema.TaggedStruct("InvalidName", { problem: Schema.String }),
@@ -50,7 +51,7 @@ const explain = (reason: Reason): string => {
  * - `WrongKey`: the credential was sealed with another key, or changed by others
  * - `TimedOut`: refreshing a credential takes too long
  */
-export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
+export class StoreError extends TaggedError<StoreError>()("StoreError", {
   operation: Schema.String,
   subject: Schema.String,
   reason: Reason,

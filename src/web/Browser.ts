@@ -32,9 +32,10 @@ import { cut } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import type { Action, Download, Snapshot } from "./internal/browser/model.ts"
 import * as shapes from "./internal/shapes.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** An action failed, or the browser is not available. */
-export class BrowserError extends Schema.TaggedError<BrowserError>("effect-deepagents/Browser/BrowserError")(
+export class BrowserError extends TaggedError<BrowserError>("effect-deepagents/Browser/BrowserError")(
   "BrowserError",
   { message: Schema.String }
 ) {}

@@ -40,9 +40,10 @@ import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { Browser } from "./Browser.ts"
 import { type Step, stepOf } from "./internal/computer/steps.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** A step failed, or there is no screen. */
-export class ComputerError extends Schema.TaggedError<ComputerError>("effect-deepagents/Computer/ComputerError")(
+export class ComputerError extends TaggedError<ComputerError>("effect-deepagents/Computer/ComputerError")(
   "ComputerError",
   { message: Schema.String }
 ) {}

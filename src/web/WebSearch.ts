@@ -29,11 +29,12 @@ import { cut } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import * as providers from "./internal/pages/searchProviders.ts"
 import * as shapes from "./internal/shapes.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 
 export type { KeyOptions } from "./internal/pages/searchProviders.ts"
 
 /** A search failed. The message never contains the API key. */
-export class SearchError extends Schema.TaggedError<SearchError>("effect-deepagents/WebSearch/SearchError")(
+export class SearchError extends TaggedError<SearchError>("effect-deepagents/WebSearch/SearchError")(
   "SearchError",
   { provider: Schema.String, message: Schema.String, isRetryable: Schema.Boolean }
 ) {}

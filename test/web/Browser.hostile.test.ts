@@ -62,6 +62,7 @@ describe.each(kinds)("tools in the $name", { timeout: 60_000 }, (kind) => {
         ask("browser_tab", { tab: 0 }),
         ask("browser_tab", { tab: 1, close: true }),
         ask("browser_tab", { tab: 7 }),
+        ask("browser_tab", { tab: 0, close: true }),
         ask("browser_click", { ref: "e4" }),
         "done"
       ])
@@ -82,7 +83,8 @@ describe.each(kinds)("tools in the $name", { timeout: 60_000 }, (kind) => {
       assert.match(said[6] ?? "", /\[tab 0, shown: .*Shop/)
       assert.notInclude(said[7], "[tab")
       assert.match(said[8] ?? "", /there is no tab 7/)
-      assert.match(said[9] ?? "", /filename=\\+"notes.txt\\+" text of ada/)
+      assert.match(said[9] ?? "", /it is the last tab, which stays/)
+      assert.match(said[10] ?? "", /filename=\\+"notes.txt\\+" text of ada/)
     })
   )
 })

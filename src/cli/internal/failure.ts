@@ -5,6 +5,7 @@ import { isPlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import type { StopReason } from "../../core/StopReason.ts"
 import { problemOf } from "../../support/store/disk.ts"
+import { TaggedError } from "../../support/effect/taggedError.ts"
 
 /**
  * The exit codes of `deepagents`:
@@ -61,7 +62,7 @@ const names = [
 ] as const satisfies ReadonlyArray<Exit>
 
 /** Ends the program with an exit code, and with a message unless it was already written. */
-export class Failure extends Schema.TaggedError<Failure>()("Failure", {
+export class Failure extends TaggedError<Failure>()("Failure", {
   exit: Schema.Literals(names),
   message: Schema.String
 }) {}

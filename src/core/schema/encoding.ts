@@ -5,6 +5,7 @@ import type * as SchemaIssue from "effect/SchemaIssue"
 import { version, versionProblem } from "../../support/store/version.ts"
 import { at, brief, problems } from "../../support/text/issues.ts"
 import { isObject } from "../Json.ts"
+import { TaggedError } from "../../support/effect/taggedError.ts"
 
 const later = "; if a later effect-deepagents wrote it, update this one"
 
@@ -13,7 +14,7 @@ const later = "; if a later effect-deepagents wrote it, update this one"
  * `expected` the correct one. The path `v` is the version: later versions are rejected, since part of the value would
  * be lost.
  */
-export class InvalidEncoding extends Schema.TaggedError<InvalidEncoding>()("InvalidEncoding", {
+export class InvalidEncoding extends TaggedError<InvalidEncoding>()("InvalidEncoding", {
   what: Schema.Literals(["message", "event", "state", "checkpoint"]),
   path: Schema.String,
   found: Schema.String,

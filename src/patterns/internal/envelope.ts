@@ -1,6 +1,7 @@
 /** Messages of a channel as they are stored, and the failures of a channel. */
 import * as Schema from "effect/Schema"
 import { Json } from "../../core/Json.ts"
+import { TaggedError } from "../../support/effect/taggedError.ts"
 
 /** A message that was sent. `at` is when, in milliseconds since the epoch. */
 export const Envelope = Schema.Struct({
@@ -47,7 +48,7 @@ const explain = (reason: Reason): string => {
  * - `Refused`: the recipient takes no messages of this sender
  * - `Corrupt`, `Unavailable`: the storage failed; the latter may pass
  */
-export class ChannelError extends Schema.TaggedError<ChannelError>()("ChannelError", {
+export class ChannelError extends TaggedError<ChannelError>()("ChannelError", {
   operation: Schema.String,
   to: Schema.String,
   reason: Reason

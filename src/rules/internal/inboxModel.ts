@@ -8,6 +8,7 @@ import type { Verdict } from "../../middleware/ApprovalClassifier.ts"
 import type { Notify } from "../Notify.ts"
 import { Claim } from "./book.ts"
 import { Kind, Severity } from "./notice.ts"
+import { TaggedError } from "../../support/effect/taggedError.ts"
 
 /** A pending request: of a thread, of a background task, or of a waiting run. */
 export const Item = Schema.Struct({
@@ -57,7 +58,7 @@ const explain = (reason: Reason): string => {
 }
 
 /** An operation on a request failed. `id` is the request's; it is empty for a failure of the whole inbox. */
-export class InboxError extends Schema.TaggedError<InboxError>()("InboxError", { id: Schema.String, reason: Reason }) {
+export class InboxError extends TaggedError<InboxError>()("InboxError", { id: Schema.String, reason: Reason }) {
   override get message(): string {
     return `The inbox${this.id === "" ? "" : ` (request "${this.id}")`}: ${explain(this.reason)}`
   }

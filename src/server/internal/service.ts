@@ -8,6 +8,7 @@ import type { HumanMessage } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Frame, Position } from "./position.ts"
 import type { ThreadRef } from "./tenant.ts"
+import { TaggedError } from "../../support/effect/taggedError.ts"
 
 /**
  * A run could not be started, or talked to.
@@ -20,7 +21,7 @@ import type { ThreadRef } from "./tenant.ts"
  * - `TooMany`: as many runs as the server takes are at work
  * - `Unavailable`: the mailbox can't be reached, or another process has it (`retryAfter` seconds); nothing was taken
  */
-export class RunsError extends Schema.TaggedError<RunsError>()("RunsError", {
+export class RunsError extends TaggedError<RunsError>()("RunsError", {
   reason: Schema.Literals(["Busy", "NotFound", "NotRunning", "Conflict", "InvalidInput", "TooMany", "Unavailable"]),
   threadId: Schema.String,
   problem: Schema.String,

@@ -7,9 +7,10 @@ import { defined } from "../json/defined.ts"
 import { at, brief, problems } from "../text/issues.ts"
 import { escaped } from "../text/untrusted.ts"
 import * as addresses from "./addresses.ts"
+import { TaggedError } from "../effect/taggedError.ts"
 
 /** The rule that refused a request, or ended its response. */
-export class Refused extends Schema.TaggedError<Refused>("effect-deepagents/Network/Refused")("NetworkRefused", {
+export class Refused extends TaggedError<Refused>("effect-deepagents/Network/Refused")("NetworkRefused", {
   rule: Schema.Literals([
     "rules",
     "scheme",

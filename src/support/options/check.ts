@@ -15,6 +15,7 @@ import * as Schema from "effect/Schema"
 import { valueAt } from "../json/valueAt.ts"
 import { didYouMean } from "../text/names.ts"
 import { suggestion } from "../text/near.ts"
+import { TaggedError } from "../effect/taggedError.ts"
 
 /** A problem at a path below the value that was checked. */
 interface Problem {
@@ -284,7 +285,7 @@ export const check = (shape: string): Check => {
 }
 
 /** Options that their type refuses, in a constructor whose effect or layer can't fail: it dies with this. */
-class InvalidOptions extends Schema.TaggedError<InvalidOptions>()("InvalidOptions", {
+class InvalidOptions extends TaggedError<InvalidOptions>()("InvalidOptions", {
   where: Schema.String,
   problem: Schema.String
 }) {

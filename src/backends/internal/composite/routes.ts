@@ -5,9 +5,10 @@ import * as Schema from "effect/Schema"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import * as Path from "../files/path.ts"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** A composite can't have this route. */
-export class InvalidRoute extends Schema.TaggedError<InvalidRoute>()("InvalidRoute", {
+export class InvalidRoute extends TaggedError<InvalidRoute>()("InvalidRoute", {
   route: Schema.String,
   problem: Schema.String
 }) {

@@ -1,5 +1,6 @@
 /** The parts of a patch; public by `ApplyPatch`. */
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /**
  * A patch: an ordered list of changes. Paths are absolute paths of the backend.
@@ -40,7 +41,7 @@ export interface HunkLine {
 }
 
 /** A patch that is malformed, or does not fit the files. `line` is the line of the patch, counted from 1. */
-export class InvalidPatch extends Schema.TaggedError<InvalidPatch>()("InvalidPatch", {
+export class InvalidPatch extends TaggedError<InvalidPatch>()("InvalidPatch", {
   line: Schema.Finite,
   found: Schema.String,
   expected: Schema.String

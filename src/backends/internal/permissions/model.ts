@@ -4,6 +4,7 @@ import type * as Backend from "../../../core/Backend.ts"
 import * as Ruling from "../../../core/Ruling.ts"
 import type * as Sandbox from "../../../core/Sandbox.ts"
 import type { PathGlob } from "./glob.ts"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** The operations on files, as rules know them. */
 export type FileOperation = "read" | "write"
@@ -78,7 +79,7 @@ export interface Access {
 }
 
 /** These rules can't be followed. `rule` is the index of the wrong rule, `field` its wrong field. */
-export class InvalidPermissions extends Schema.TaggedError<InvalidPermissions>()("InvalidPermissions", {
+export class InvalidPermissions extends TaggedError<InvalidPermissions>()("InvalidPermissions", {
   rule: Schema.Union([Schema.Finite, Schema.Literal("default")]),
   field: Schema.Literals(["operations", "paths", "ruling", "default", "options"]),
   problem: Schema.String

@@ -5,6 +5,7 @@ import type * as Stream from "effect/Stream"
 import { type Decision, Request } from "../../../core/Approval.ts"
 import { Json } from "../../../core/Json.ts"
 import { Usage } from "../../../core/Usage.ts"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /**
  * The status of a task. `suspended` waits for a person's decision. The end of a `lost` task is unknown: its process is
@@ -69,7 +70,7 @@ const explain = (reason: Reason): string => {
 }
 
 /** An operation on a task failed. The task is unchanged. */
-export class TaskError extends Schema.TaggedError<TaskError>()("TaskError", { reason: Reason }) {
+export class TaskError extends TaggedError<TaskError>()("TaskError", { reason: Reason }) {
   override get message(): string {
     return explain(this.reason)
   }

@@ -3,6 +3,7 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "../../../core/Json.ts"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** The events of hooks, in the names of Claude Code. */
 export const events = [
@@ -44,7 +45,7 @@ export interface Verdict {
 }
 
 /** A hook that gave no answer: it failed, was late, or said what can't be read. */
-export class HookFailed extends Schema.TaggedError<HookFailed>()("HookFailed", {
+export class HookFailed extends TaggedError<HookFailed>()("HookFailed", {
   hook: Schema.String,
   problem: Schema.String
 }) {

@@ -5,9 +5,10 @@ import type { Document } from "../../Chunk.ts"
 import { chunk } from "../../Chunker.ts"
 import type { RagError } from "../../RagError.ts"
 import type { Entry, Hit, Model } from "../../RagIndex.ts"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** An index broke a rule. */
-export class NotConformant extends Schema.TaggedError<NotConformant>()("NotConformant", {
+export class NotConformant extends TaggedError<NotConformant>()("NotConformant", {
   rule: Schema.String,
   found: Schema.String
 }) {

@@ -14,9 +14,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { sha256Sync } from "../../../support/store/sha256.ts"
 import type { Principal } from "../tenant.ts"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** The request names nobody that the server knows. */
-export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", {}) {
+export class Unauthorized extends TaggedError<Unauthorized>()("Unauthorized", {}) {
   override get message(): string {
     return "sign in, or send a valid token in the header Authorization"
   }
@@ -42,7 +43,7 @@ export class Auth extends Context.Service<
 >()("effect-deepagents/Auth") {}
 
 /** The server listens where other machines reach it, and `Server.loopback` is for one person on this machine. */
-export class NotLoopback extends Schema.TaggedError<NotLoopback>()("NotLoopback", { address: Schema.String }) {
+export class NotLoopback extends TaggedError<NotLoopback>()("NotLoopback", { address: Schema.String }) {
   override get message(): string {
     return `Server.loopback needs a server on 127.0.0.1 or ::1, and this one listens on ${this.address}; bind it there, or recognise people with Server.bearer`
   }

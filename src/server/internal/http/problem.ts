@@ -7,9 +7,10 @@ import type { SessionError } from "../../../core/SessionError.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { cut } from "../../../support/text/text.ts"
 import type { RunsError } from "../service.ts"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** A refused request. `detail` tells a person what to do next. */
-export class Problem extends Schema.TaggedError<Problem>()("Problem", {
+export class Problem extends TaggedError<Problem>()("Problem", {
   status: Schema.Finite,
   code: Schema.String,
   detail: Schema.String,

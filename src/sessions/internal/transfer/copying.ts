@@ -10,6 +10,7 @@ import { span } from "../../../support/effect/span.ts"
 import { sha256 } from "../../../support/store/hash.ts"
 import { guarded } from "../operation.ts"
 import type { Fault, Named, Tables } from "../tables.ts"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /**
  * The result of a copy: the threads that are in both stores and equal, how many of them this call copied, and their
@@ -23,7 +24,7 @@ export interface Copied {
 }
 
 /** Some threads were not copied, or differ. All others are in the target, and verified. */
-export class CopyError extends Schema.TaggedError<CopyError>()("CopyError", {
+export class CopyError extends TaggedError<CopyError>()("CopyError", {
   failures: Schema.Array(Schema.Struct({ threadId: Schema.String, problem: Schema.String })),
   copied: Schema.Struct({
     threads: Schema.Finite,

@@ -3,9 +3,10 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** A subject broke a rule. */
-export class NotConformant extends Schema.TaggedError<NotConformant>()("NotConformant", {
+export class NotConformant extends TaggedError<NotConformant>()("NotConformant", {
   rule: Schema.String,
   found: Schema.String
 }) {
