@@ -116,6 +116,10 @@ export class ModelError extends TaggedError<ModelError>()("ModelError", {
       ...(this.status === undefined ? [] : [`status ${this.status}`]),
       ...(this.requestId === undefined ? [] : [`request ${this.requestId}`])
     ]
+    // Nothing was sent: the detail says all.
+    if (this.reason._tag === "Authentication" && this.status === undefined && this.detail !== undefined) {
+      return `${where}: ${this.detail}`
+    }
     const detail = this.detail === undefined ? "" : `: ${this.detail}`
     return `${where}: ${advice[this.reason._tag]}${facts.length === 0 ? "" : ` (${facts.join(", ")})`}${detail}`
   }
