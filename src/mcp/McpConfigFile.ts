@@ -22,6 +22,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { fromUnknown, isObject, type Json, type JsonObject } from "../core/Json.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { defined } from "../support/json/defined.ts"
 import { repeated, toJson } from "../support/json/jsonc.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
@@ -32,7 +33,6 @@ import { expander, type Expand } from "./internal/expand.ts"
 import * as shapes from "./internal/shapes.ts"
 import { parse as parseJson } from "./internal/wire/framing.ts"
 import type { OAuth, Secret, Server, Servers, StdioServer } from "./McpConfig.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** A file that can't be read, or that is no configuration of servers. */
 export class McpConfigError extends TaggedError<McpConfigError>()("McpConfigError", {

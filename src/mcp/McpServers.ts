@@ -24,6 +24,7 @@ import * as Layer from "effect/Layer"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Redacted from "effect/Redacted"
 import * as Semaphore from "effect/Semaphore"
+import * as Predicate from "effect/Predicate"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { JsonObject } from "../core/Json.ts"
@@ -48,6 +49,7 @@ import * as Secrets from "./internal/secrets.ts"
 import { serving } from "./internal/serve.ts"
 import * as shapes from "./internal/shapes.ts"
 import * as Supervisor from "./internal/wire/supervisor.ts"
+import { suggestion } from "../support/text/near.ts"
 import { McpAuthorization } from "./McpAuthorization.ts"
 import type { Secret, Server, Servers } from "./McpConfig.ts"
 import { McpError } from "./McpError.ts"
@@ -264,6 +266,24 @@ const make = (servers: Servers, options: Options) =>
 
 const refuseLayer = makeLayerCheck("McpServers.layer", shapes.mcpServersLayer)
 
+const types = ["stdio", "http", "sse"]
+
+/** Finds a server whose type is missing or unknown. Files of editors leave it out. */
+const findServerProblem = (servers: { readonly [name: string]: unknown }): string | undefined => {
+  for (const [name, server] of Object.entries(servers)) {
+    const where = `McpServers.layer: the server ${JSON.stringify(name)}`
+    if (!Predicate.isObject(server)) return `${where} is no object with a type`
+    const type = Predicate.hasProperty(server, "type") ? server.type : undefined
+    if (typeof type === "string" && types.includes(type)) continue
+    if (type !== undefined) return `${where} has no such type. ${suggestion(String(type), types)}`
+    if ("command" in server) return `${where} has no type; a server with a command has type: "stdio"`
+    return "url" in server
+      ? `${where} has no type; a server with a url has type: "http"`
+      : `${where} has no type; give the servers by their names, or read a file of them by McpConfigFile`
+  }
+  return undefined
+}
+
 /**
  * Connects to all servers at once. Building the layer does not wait and never fails: {@link Status} reports each
  * server. Releasing it closes connections and ends processes with all their children.
@@ -272,4 +292,11 @@ export const layer = (
   servers: Servers,
   options?: Options
 ): Layer.Layer<McpServers, never, HttpClient.HttpClient | ChildProcessSpawner> =>
-  refuseLayer(options) ?? Layer.effect(McpServers, make(servers, options ?? {}))
+  refuseLayer(options) ??
+  Layer.effect(
+    McpServers,
+    Effect.suspend(() => {
+      const problem = findServerProblem(servers)
+      return problem === undefined ? make(servers, options ?? {}) : Effect.die(new Error(problem))
+    })
+  )

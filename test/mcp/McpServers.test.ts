@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -10,6 +11,24 @@ import { everything, filesystem, hostile, layer, platform, until } from "./serve
 const { McpServers: Servers } = McpServers
 
 describe("McpServers", () => {
+  it.effect("names the type that a server of an editor's file lacks", () =>
+    Effect.gen(function* () {
+      const wrong: ReadonlyArray<readonly [unknown, RegExp]> = [
+        [{ files: { command: "npx" } }, /the server "files" has no type; a server with a command has type: "stdio"/],
+        [{ far: { url: "https://mcp.example" } }, /the server "far" has no type; a server with a url has type: "http"/],
+        [{ files: { type: "stdoi", command: "npx" } }, /no such type\. Did you mean "stdio"\?/],
+        [{ mcpServers: { files: { command: "npx" } } }, /"mcpServers" has no type; give the servers by their names, or/],
+        [{ files: "npx" }, /the server "files" is no object with a type/]
+      ]
+      for (const [servers, message] of wrong) {
+        // As a program without types gives them.
+        const built = Layer.build(McpServers.layer(servers as McpConfig.Servers).pipe(Layer.provide(platform)))
+        const exit = yield* Effect.exit(Effect.scoped(built))
+        assert.match(exit._tag === "Failure" ? Cause.pretty(exit.cause) : "", message)
+      }
+    })
+  )
+
   it.live(
     "connects to all servers at once, and goes on without the one that there is not",
     () =>
