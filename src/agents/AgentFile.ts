@@ -38,6 +38,7 @@ import type * as Memory from "../middleware/Memory.ts"
 import * as Taint from "../middleware/Taint.ts"
 import * as ToolExclusion from "../middleware/ToolExclusion.ts"
 import * as Policy from "../rules/Policy.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { defined } from "../support/json/defined.ts"
 import { valueAt } from "../support/json/valueAt.ts"
 import { check } from "../support/options/check.ts"
@@ -46,7 +47,6 @@ import { normaliseName } from "../support/text/names.ts"
 import { suggestion } from "../support/text/near.ts"
 import { parseYaml } from "../support/text/yaml.ts"
 import * as shapes from "./internal/shapes.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 const Name = Schema.String.check(
   Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {

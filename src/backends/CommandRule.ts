@@ -28,6 +28,7 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Ruling from "../core/Ruling.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import * as Alike from "./internal/rule/alike.ts"
@@ -35,7 +36,6 @@ import { allows, type Pattern, patternOf, restricts } from "./internal/rule/patt
 import type { Where } from "./internal/rule/places.ts"
 import { everyCommand, isReadingCommand } from "./internal/rule/reading.ts"
 import { parse } from "./internal/rule/strict.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 export type { Where } from "./internal/rule/places.ts"
 

@@ -31,6 +31,7 @@ import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import type * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import { add, totalTokens, zero } from "../core/Usage.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { answerAgent } from "./internal/agents.ts"
 import { answerCall, stored, type World } from "./internal/answers.ts"
 import { type Door, type Refusal, runScript } from "./internal/host.ts"
@@ -43,7 +44,6 @@ import { fuse, ledger, spent } from "./internal/workflow/fuse.ts"
 import { bodyOf } from "./internal/workflow/meta.ts"
 import { findSaved, parseSaved, type Problem, type Saved } from "./internal/workflow/saved.ts"
 import type { Asked, Limits as ScriptLimits, ScriptError, Scripts } from "./Scripts.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 

@@ -1,9 +1,9 @@
 /** Failures of a run itself. The model fails with `ModelError`, middleware with its own errors. */
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { cut } from "../support/text/text.ts"
 import { SessionError } from "./SessionError.ts"
 import { StopReason } from "./StopReason.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * - `InvalidAgent`: the agent can't run (a tool's name, two tools or slots of one name, a limit)

@@ -13,8 +13,8 @@
 import { dual } from "effect/Function"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
-import { defined } from "../support/json/defined.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
+import { defined } from "../support/json/defined.ts"
 
 /**
  * The reason that an operation failed. It changed nothing, except that `TimedOut` and `Unavailable` may leave an

@@ -20,9 +20,9 @@ import * as Cause from "effect/Cause"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { boundaryBefore } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * Some text of one part of a document. Parts are counted from 1; `label` names one (`page 3`, `sheet "Prices"`), and is

@@ -14,10 +14,10 @@
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { toJson } from "../support/json/jsonc.ts"
 import { Json } from "./Json.ts"
 import { isTooDeep, maxDepth } from "./schema/jsonTree.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** A part of a text: from `start` up to, and without, `end`. */
 export interface Span {

@@ -26,11 +26,11 @@ import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import * as Taint from "../middleware/Taint.ts"
 import { loadThread } from "../sessions/journal.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { sha256Sync } from "../support/store/sha256.ts"
 import { isQuoteOf, markText } from "../support/text/marked.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine, visible } from "../support/text/untrusted.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** A change of one file. `null` is a file that is not there. `evidence` are words of people that led to it. */
 export const Change = Schema.Struct({

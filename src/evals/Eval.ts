@@ -35,13 +35,13 @@ import * as Middleware from "../core/Middleware.ts"
 import type { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { add, totalTokens, type Usage, zero } from "../core/Usage.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import * as Cassette from "../testing/Cassette.ts"
 import { describeFailure, isTerminal, Judging, observeRun } from "./internal/observe.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Report, Score, TrialReport as Done } from "./Report.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 const Texts = Schema.Array(Schema.String)
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

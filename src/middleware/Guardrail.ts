@@ -30,12 +30,12 @@ import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import * as Guard from "./internal/guard.ts"
 import { pass, type Verdict } from "./internal/guard.ts"
 import { checkByModel } from "./internal/modelCheck.ts"
 import * as shapes from "./internal/shapes.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 export { pass, type Verdict }
 

@@ -28,7 +28,7 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { withoutOpenTurn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
-import { twoOfOneName } from "./internal/names.ts"
+import { twoOfOneName, withoutDescription } from "./internal/names.ts"
 import * as shapes from "./internal/shapes.ts"
 
 const name = "Subagents"
@@ -112,6 +112,8 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
   Middleware.make<never, Services<Agents[number]> | ToolContext>({
     name,
     check: () =>
-      twoOfOneName("sub-agents", options.agents.map(agentOf)) ?? countProblem(name, { maxDepth: options.maxDepth }),
+      twoOfOneName("sub-agents", options.agents.map(agentOf)) ??
+      withoutDescription(options.agents.map(agentOf)) ??
+      countProblem(name, { maxDepth: options.maxDepth }),
     tools: options.agents.length === 0 ? [] : [makeTool(options.agents, options.maxDepth ?? defaultMaxDepth)]
   })

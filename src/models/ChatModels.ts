@@ -29,6 +29,7 @@ import * as Stream from "effect/Stream"
 import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { defined } from "../support/json/defined.ts"
 import { valueAt } from "../support/json/valueAt.ts"
 import { brief } from "../support/text/issues.ts"
@@ -46,7 +47,6 @@ import type { ThinkingLevel } from "./internal/turn/thinking.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 import { makeWarner, warned } from "./internal/wire/warned.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 interface ModelOptions extends Overrides {
   /** How much the model thinks before it answers. Each model uses its nearest level. */

@@ -1,7 +1,7 @@
 /** Errors of sign-ins and tokens. */
 import * as Schema from "effect/Schema"
-import { Reason } from "../support/oauth/reason.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
+import { Reason } from "../support/oauth/reason.ts"
 
 const explain = (name: string, reason: Reason): string => {
   switch (reason._tag) {

@@ -5,9 +5,9 @@ import * as Schema from "effect/Schema"
 import { decode as decodeEvent } from "../core/AgentEvent.ts"
 import { type Decision, Request } from "../core/Approval.ts"
 import type { Block } from "../core/Content.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeParser, type Packet } from "./sse.ts"
 import type { Frame } from "./transcript.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** A request that failed. `status` is 0 for a server that can't be reached. */
 export class Refused extends TaggedError<Refused>()("Refused", {

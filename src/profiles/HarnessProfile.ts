@@ -17,11 +17,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { defined } from "../support/json/defined.ts"
 import { at, brief, problems } from "../support/text/issues.ts"
 import { normaliseName } from "../support/text/names.ts"
 import { parseYaml } from "../support/text/yaml.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /**
  * - `provider`: without `model`, the profile is for all models of the provider

@@ -25,11 +25,11 @@ import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { defineDecisions } from "../support/decisions/service.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { quote } from "../support/text/untrusted.ts"
 import * as shapes from "./internal/shapes.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** Gives each passage a score from 0 to 1, in the order of the passages. */
 export type Reranker<E = never, R = never> = (

@@ -27,10 +27,10 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type { Json } from "../core/Json.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import { type Kind, lines, type Notification, type Severity } from "./internal/notice.ts"
 import * as shapes from "./internal/shapes.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 export type { Kind, Severity } from "./internal/notice.ts"
 

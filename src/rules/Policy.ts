@@ -43,6 +43,7 @@ import type { Annotations } from "../core/Tool.ts"
 import * as Budget from "../middleware/Budget.ts"
 import type * as Network from "../net/Network.ts"
 import * as Attached from "../support/effect/attached.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { check } from "../support/options/check.ts"
 import { at, brief, problems } from "../support/text/issues.ts"
 import { didYouMean } from "../support/text/names.ts"
@@ -52,7 +53,6 @@ import { budgetOf, networkOf, permissionsOf, sandboxOf } from "./internal/merge.
 import { fieldNames, type Limits, nameOf, Policy, type Sandbox } from "./internal/model.ts"
 import { isWild } from "./internal/patterns.ts"
 import * as shapes from "./internal/shapes.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 export { Policy, Rule } from "./internal/model.ts"
 

@@ -39,6 +39,7 @@ import type { Service as BackendService } from "../core/Backend.ts"
 import type * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import { quietConsole } from "../support/effect/quiet.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import * as Calls from "./internal/mcp/calls.ts"
@@ -46,7 +47,6 @@ import { offerFiles, offerSkills } from "./internal/mcp/files.ts"
 import { hosts } from "./internal/mcp/hosts.ts"
 import { ofAgent, ofTool, type Work } from "./internal/mcp/work.ts"
 import * as shapes from "./internal/shapes.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** The options describe no valid server: `name` is the agent, the tool or the option with the `problem`. */
 export class McpAgentError extends TaggedError<McpAgentError>()("McpAgentError", {

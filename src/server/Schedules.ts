@@ -37,12 +37,12 @@ import * as Schema from "effect/Schema"
 import { human } from "../core/Message.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { Storage } from "../stores/Storage.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { nameProblem } from "../support/text/names.ts"
 import { post } from "./internal/posting.ts"
 import { Runs } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** The options of a schedule. */
 export interface Options {

@@ -34,12 +34,12 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Network from "../net/Network.ts"
 import { Storage } from "../stores/Storage.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import { sha256 } from "../support/store/hash.ts"
 import { OnSettled, type Settled } from "./internal/settled.ts"
 import * as shapes from "./internal/shapes.ts"
 import { keyBytes, shortest, standard } from "./internal/signature.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** The kinds of deliveries. */
 export type Kind = "run.ended" | "approval.needed"

@@ -32,6 +32,7 @@ import type { InvalidEncoding } from "../core/schema/encoding.ts"
 import type { SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { Held } from "../core/thread/parts.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { leave, type NoSummary } from "./Branch.ts"
@@ -39,7 +40,6 @@ import { load } from "./internal/checkpoint.ts"
 import * as shapes from "./internal/shapes.ts"
 import { take } from "./internal/turns.ts"
 import { type JournalOptions, makeJournal } from "./journal.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** Another turn works on the thread. Send again after it, or make the chat with `busy: "queue"`. */
 export class ChatBusy extends TaggedError<ChatBusy>()("ChatBusy", { threadId: Schema.String }) {

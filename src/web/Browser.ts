@@ -27,18 +27,17 @@ import * as Tool from "../core/Tool.ts"
 import * as ToolContext from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { check } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import type { Action, Download, Snapshot } from "./internal/browser/model.ts"
 import * as shapes from "./internal/shapes.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** An action failed, or the browser is not available. */
-export class BrowserError extends TaggedError<BrowserError>("effect-deepagents/Browser/BrowserError")(
-  "BrowserError",
-  { message: Schema.String }
-) {}
+export class BrowserError extends TaggedError<BrowserError>("effect-deepagents/Browser/BrowserError")("BrowserError", {
+  message: Schema.String
+}) {}
 
 /** A browser. Each thread has its own context: cookies, storage, pages. */
 export class Browser extends Context.Service<

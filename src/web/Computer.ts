@@ -38,9 +38,9 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { Browser } from "./Browser.ts"
 import { type Step, stepOf } from "./internal/computer/steps.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 /** A step failed, or there is no screen. */
 export class ComputerError extends TaggedError<ComputerError>("effect-deepagents/Computer/ComputerError")(

@@ -2,8 +2,8 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Article } from "./internal/pages/messages.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
+import type { Article } from "./internal/pages/messages.ts"
 
 /** Reading a page failed: it took too much time or memory, or a package is missing. */
 export class Unreadable extends TaggedError<Unreadable>("effect-deepagents/WebReader/Unreadable")("Unreadable", {

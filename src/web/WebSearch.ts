@@ -23,21 +23,22 @@ import type { JsonObject } from "../core/Json.ts"
 import * as Sources from "../core/Sources.ts"
 import * as Tool from "../core/Tool.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
+import { TaggedError } from "../support/effect/taggedError.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
 import * as providers from "./internal/pages/searchProviders.ts"
 import * as shapes from "./internal/shapes.ts"
-import { TaggedError } from "../support/effect/taggedError.ts"
 
 export type { KeyOptions } from "./internal/pages/searchProviders.ts"
 
 /** A search failed. The message never contains the API key. */
-export class SearchError extends TaggedError<SearchError>("effect-deepagents/WebSearch/SearchError")(
-  "SearchError",
-  { provider: Schema.String, message: Schema.String, isRetryable: Schema.Boolean }
-) {}
+export class SearchError extends TaggedError<SearchError>("effect-deepagents/WebSearch/SearchError")("SearchError", {
+  provider: Schema.String,
+  message: Schema.String,
+  isRetryable: Schema.Boolean
+}) {}
 
 /** Searches the web. */
 export class WebSearch extends Context.Service<

@@ -56,9 +56,20 @@ describe("Subagents", () => {
     )
   )
 
+  it.effect("without a description are refused, since the model chooses by it", () =>
+    Effect.gen(function* () {
+      for (const description of [undefined, " "]) {
+        const worker = Agent.make({ name: "worker", prompt: "", ...(description === undefined ? {} : { description }) })
+        const lead = Agent.make({ name: "lead", prompt: "", middleware: [Subagents.make({ agents: [worker] })] })
+        const error = yield* Effect.flip(Agent.run(lead, "go"))
+        assert.match(error.message, /the sub-agent "worker" has no description, by which the model chooses it; say in/)
+      }
+    }).pipe(Effect.provide(TestChatModel.script([])))
+  )
+
   it.effect("two of one name are refused, since one of them could not be chosen", () =>
     Effect.gen(function* () {
-      const twin = Agent.make({ name: "twin", prompt: "" })
+      const twin = Agent.make({ name: "twin", description: "works", prompt: "" })
       const agent = Agent.make({
         name: "boss",
         prompt: "",
@@ -73,13 +84,13 @@ describe("Subagents", () => {
     Effect.gen(function* () {
       const broken = Agent.make({
         name: "broken",
-        description: "",
+        description: "works",
         prompt: Effect.fail({ _tag: "NoPrompt", message: "no prompt today" } as const)
       })
-      const deepest = Agent.make({ name: "deepest", description: "", prompt: "deepest" })
+      const deepest = Agent.make({ name: "deepest", description: "works", prompt: "deepest" })
       const deep = Agent.make({
         name: "deep",
-        description: "",
+        description: "works",
         prompt: "deep",
         middleware: [Subagents.make({ agents: [deepest], maxDepth: 1 })]
       })
@@ -109,7 +120,7 @@ describe("Subagents", () => {
 
   it.effect("a fork begins with its parent's conversation, without the turn that is being worked on", () =>
     Effect.gen(function* () {
-      const twin = Agent.make({ name: "twin", description: "", prompt: "twin" })
+      const twin = Agent.make({ name: "twin", description: "works", prompt: "twin" })
       const lead = Agent.make({
         name: "lead",
         prompt: "lead",
@@ -132,7 +143,7 @@ describe("Subagents", () => {
     Effect.gen(function* () {
       const counter = Agent.make({
         name: "counter",
-        description: "",
+        description: "works",
         prompt: "counter",
         // JSON has no such number: the answer is told as the model gave it.
         output: Schema.Struct({ count: Schema.BigInt })
@@ -147,7 +158,7 @@ describe("Subagents", () => {
 
   it.effect("a budget holds for all of them together", () =>
     Effect.gen(function* () {
-      const worker = Agent.make({ name: "worker", description: "", prompt: "worker" })
+      const worker = Agent.make({ name: "worker", description: "works", prompt: "worker" })
       const lead = Agent.make({
         name: "lead",
         prompt: "lead",
@@ -171,9 +182,9 @@ describe("Subagents", () => {
     return Effect.promise(() =>
       fc.assert(
         fc.asyncProperty(fc.array(outcome, { minLength: 1, maxLength: 12 }), (outcomes) => {
-          const worker = Agent.make({ name: "worker", description: "", prompt: "worker" })
-          const fails = Agent.make({ name: "fails", description: "", prompt: Effect.fail("no" as const) })
-          const dies = Agent.make({ name: "dies", description: "", prompt: Effect.die("broken") })
+          const worker = Agent.make({ name: "worker", description: "works", prompt: "worker" })
+          const fails = Agent.make({ name: "fails", description: "works", prompt: Effect.fail("no" as const) })
+          const dies = Agent.make({ name: "dies", description: "works", prompt: Effect.die("broken") })
           const lead = Agent.make({
             name: "lead",
             prompt: "lead",

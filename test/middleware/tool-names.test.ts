@@ -78,7 +78,7 @@ describe("Names of tools that an agent has not are refused", () => {
 
   it.effect("a rule may be about a tool of a sub-agent, and holds there (invariant 14)", () =>
     Effect.gen(function* () {
-      const child = Agent.make({ name: "child", description: "", prompt: "", tools: [tool("send_mail")] })
+      const child = Agent.make({ name: "child", description: "works", prompt: "", tools: [tool("send_mail")] })
       const parents = [
         Agent.make({
           name: "parent",

@@ -4,8 +4,8 @@ import * as Layer from "effect/Layer"
 import { isPlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import type { StopReason } from "../../core/StopReason.ts"
-import { problemOf } from "../../support/store/disk.ts"
 import { TaggedError } from "../../support/effect/taggedError.ts"
+import { problemOf } from "../../support/store/disk.ts"
 
 /**
  * The exit codes of `deepagents`:

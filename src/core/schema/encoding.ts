@@ -2,10 +2,10 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
+import { TaggedError } from "../../support/effect/taggedError.ts"
 import { version, versionProblem } from "../../support/store/version.ts"
 import { at, brief, problems } from "../../support/text/issues.ts"
 import { isObject } from "../Json.ts"
-import { TaggedError } from "../../support/effect/taggedError.ts"
 
 const later = "; if a later effect-deepagents wrote it, update this one"
 

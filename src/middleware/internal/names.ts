@@ -7,3 +7,13 @@ export const twoOfOneName = (what: string, named: ReadonlyArray<{ readonly name:
   }
   return undefined
 }
+
+/** The problem of sub-agents of which one has no description: the model chooses by it. */
+export const withoutDescription = (
+  agents: ReadonlyArray<{ readonly name: string; readonly description?: string | undefined }>
+): string | undefined => {
+  const nameless = agents.find(({ description }) => description === undefined || description.trim() === "")
+  return nameless === undefined
+    ? undefined
+    : `the sub-agent "${nameless.name}" has no description, by which the model chooses it; say in a sentence what it does`
+}

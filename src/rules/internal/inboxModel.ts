@@ -5,10 +5,10 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Approval from "../../core/Approval.ts"
 import type { Verdict } from "../../middleware/ApprovalClassifier.ts"
+import { TaggedError } from "../../support/effect/taggedError.ts"
 import type { Notify } from "../Notify.ts"
 import { Claim } from "./book.ts"
 import { Kind, Severity } from "./notice.ts"
-import { TaggedError } from "../../support/effect/taggedError.ts"
 
 /** A pending request: of a thread, of a background task, or of a waiting run. */
 export const Item = Schema.Struct({

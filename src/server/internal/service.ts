@@ -6,9 +6,9 @@ import type * as Stream from "effect/Stream"
 import type { Decision, Request } from "../../core/Approval.ts"
 import type { HumanMessage } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
+import { TaggedError } from "../../support/effect/taggedError.ts"
 import type { Frame, Position } from "./position.ts"
 import type { ThreadRef } from "./tenant.ts"
-import { TaggedError } from "../../support/effect/taggedError.ts"
 
 /**
  * A run could not be started, or talked to.

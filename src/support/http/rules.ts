@@ -3,11 +3,11 @@ import * as IpNetwork from "effect/net/IpNetwork"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../effect/taggedError.ts"
 import { defined } from "../json/defined.ts"
 import { at, brief, problems } from "../text/issues.ts"
 import { escaped } from "../text/untrusted.ts"
 import * as addresses from "./addresses.ts"
-import { TaggedError } from "../effect/taggedError.ts"
 
 /** The rule that refused a request, or ended its response. */
 export class Refused extends TaggedError<Refused>("effect-deepagents/Network/Refused")("NetworkRefused", {

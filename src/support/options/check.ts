@@ -12,10 +12,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../effect/taggedError.ts"
 import { valueAt } from "../json/valueAt.ts"
 import { didYouMean } from "../text/names.ts"
 import { suggestion } from "../text/near.ts"
-import { TaggedError } from "../effect/taggedError.ts"
 
 /** A problem at a path below the value that was checked. */
 interface Problem {

@@ -4,8 +4,8 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
-import * as Path from "../files/path.ts"
 import { TaggedError } from "../../../support/effect/taggedError.ts"
+import * as Path from "../files/path.ts"
 
 /** A composite can't have this route. */
 export class InvalidRoute extends TaggedError<InvalidRoute>()("InvalidRoute", {

@@ -3,8 +3,8 @@ import * as Schema from "effect/Schema"
 import type * as Backend from "../../../core/Backend.ts"
 import * as Ruling from "../../../core/Ruling.ts"
 import type * as Sandbox from "../../../core/Sandbox.ts"
-import type { PathGlob } from "./glob.ts"
 import { TaggedError } from "../../../support/effect/taggedError.ts"
+import type { PathGlob } from "./glob.ts"
 
 /** The operations on files, as rules know them. */
 export type FileOperation = "read" | "write"

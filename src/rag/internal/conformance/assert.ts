@@ -1,11 +1,11 @@
 /** Assertions of the checks of an index. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 import type { Document } from "../../Chunk.ts"
 import { chunk } from "../../Chunker.ts"
 import type { RagError } from "../../RagError.ts"
 import type { Entry, Hit, Model } from "../../RagIndex.ts"
-import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** An index broke a rule. */
 export class NotConformant extends TaggedError<NotConformant>()("NotConformant", {

@@ -12,9 +12,9 @@ import * as NetAddress from "effect/net/NetAddress"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 import { sha256Sync } from "../../../support/store/sha256.ts"
 import type { Principal } from "../tenant.ts"
-import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** The request names nobody that the server knows. */
 export class Unauthorized extends TaggedError<Unauthorized>()("Unauthorized", {}) {

@@ -4,10 +4,10 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as ProblemDetails from "effect/http/ProblemDetails"
 import * as Schema from "effect/Schema"
 import type { SessionError } from "../../../core/SessionError.ts"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { cut } from "../../../support/text/text.ts"
 import type { RunsError } from "../service.ts"
-import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** A refused request. `detail` tells a person what to do next. */
 export class Problem extends TaggedError<Problem>()("Problem", {

@@ -7,10 +7,10 @@ import { canonical } from "../../../core/schema/jsonTree.ts"
 import { make as failure, type SessionError } from "../../../core/SessionError.ts"
 import type { Service, Stored, Thread } from "../../../core/SessionStore.ts"
 import { span } from "../../../support/effect/span.ts"
+import { TaggedError } from "../../../support/effect/taggedError.ts"
 import { sha256 } from "../../../support/store/hash.ts"
 import { guarded } from "../operation.ts"
 import type { Fault, Named, Tables } from "../tables.ts"
-import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /**
  * The result of a copy: the threads that are in both stores and equal, how many of them this call copied, and their
