@@ -55,11 +55,12 @@ const noThrow = rule((report) => ({
 }))
 
 const classMessage =
-  "No class in src other than one that extends a Schema.* or Context.* constructor: use values and functions."
+  "No class in src other than one that extends TaggedError, or a Schema.* or Context.* constructor: use values and functions."
 
 const noClass = rule((report) => {
   const check = (node: Node) => {
-    if (!isMemberOf(callee(node.superClass), ["Schema", "Context"])) report(node, classMessage)
+    const base = callee(node.superClass)
+    if (base?.name !== "TaggedError" && !isMemberOf(base, ["Schema", "Context"])) report(node, classMessage)
   }
   return { ClassDeclaration: check, ClassExpression: check }
 })

@@ -67,4 +67,17 @@ describe("house rules", () => {
       expect([fine, reported("no-open-lookup", fine)]).toEqual([fine, 0])
     }
   })
+
+  it("a class is the type of an error, a value or a service", () => {
+    for (const source of ["class A {}", "class A extends B {}", "class A extends Error {}"]) {
+      expect([source, reported("no-class", source)]).toEqual([source, 1])
+    }
+    for (const source of [
+      'class A extends TaggedError<A>()("A", {}) {}',
+      'class A extends Schema.Class<A>("A")({}) {}',
+      'class A extends Context.Service<A, {}>()("A") {}'
+    ]) {
+      expect([source, reported("no-class", source)]).toEqual([source, 0])
+    }
+  })
 })

@@ -21,10 +21,10 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Redacted from "effect/Redacted"
 import * as Semaphore from "effect/Semaphore"
-import * as Predicate from "effect/Predicate"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { JsonObject } from "../core/Json.ts"
@@ -32,6 +32,7 @@ import { fetchLike } from "../support/http/fetchLike.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import { reveal } from "../support/store/redacted.ts"
+import { suggestion } from "../support/text/near.ts"
 import { makeCatalog } from "./internal/catalog/catalog.ts"
 import * as Lists from "./internal/catalog/lists.ts"
 import { resultOf } from "./internal/catalog/results.ts"
@@ -49,7 +50,6 @@ import * as Secrets from "./internal/secrets.ts"
 import { serving } from "./internal/serve.ts"
 import * as shapes from "./internal/shapes.ts"
 import * as Supervisor from "./internal/wire/supervisor.ts"
-import { suggestion } from "../support/text/near.ts"
 import { McpAuthorization } from "./McpAuthorization.ts"
 import type { Secret, Server, Servers } from "./McpConfig.ts"
 import { McpError } from "./McpError.ts"
@@ -275,7 +275,8 @@ const findServerProblem = (servers: { readonly [name: string]: unknown }): strin
     if (!Predicate.isObject(server)) return `${where} is no object with a type`
     const type = Predicate.hasProperty(server, "type") ? server.type : undefined
     if (typeof type === "string" && types.includes(type)) continue
-    if (type !== undefined) return `${where} has no such type. ${suggestion(String(type), types)}`
+    if (type !== undefined)
+      return `${where} has no such type. ${suggestion(typeof type === "string" ? type : "", types)}`
     if ("command" in server) return `${where} has no type; a server with a command has type: "stdio"`
     return "url" in server
       ? `${where} has no type; a server with a url has type: "http"`

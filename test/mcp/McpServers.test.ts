@@ -17,7 +17,10 @@ describe("McpServers", () => {
         [{ files: { command: "npx" } }, /the server "files" has no type; a server with a command has type: "stdio"/],
         [{ far: { url: "https://mcp.example" } }, /the server "far" has no type; a server with a url has type: "http"/],
         [{ files: { type: "stdoi", command: "npx" } }, /no such type\. Did you mean "stdio"\?/],
-        [{ mcpServers: { files: { command: "npx" } } }, /"mcpServers" has no type; give the servers by their names, or/],
+        [
+          { mcpServers: { files: { command: "npx" } } },
+          /"mcpServers" has no type; give the servers by their names, or/
+        ],
         [{ files: "npx" }, /the server "files" is no object with a type/]
       ]
       for (const [servers, message] of wrong) {
