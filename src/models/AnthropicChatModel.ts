@@ -31,11 +31,13 @@ import { makeService } from "./internal/anthropic/service.ts"
 import { saidIn, type Send } from "./internal/anthropic/session.ts"
 import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/anthropic/transport.ts"
+import { withUploads } from "./internal/anthropic/uploads.ts"
 import type { Batching } from "./internal/batch/batches.ts"
 import type { Catalogue } from "./internal/facts/catalogue.ts"
 import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
+import type { Uploads } from "./internal/turn/uploads.ts"
 import { badResponse, type Origin, reservedParameter } from "./internal/wire/errors.ts"
 import { timeoutOf } from "./internal/wire/guardedFetch.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
@@ -52,6 +54,8 @@ export interface Options extends Connection, Settings, Overrides {
   readonly apiKey?: Redacted.Redacted | undefined
   /** A project of Google Cloud, instead of Anthropic's own API. Default: none. */
   readonly vertex?: Vertex | undefined
+  /** Uploads large images and files once, and sends their ids; not on Vertex AI. Default: each request holds them. */
+  readonly uploads?: Uploads | undefined
   /** Whether priority capacity may be used. Default: the API's own. */
   readonly serviceTier?: "auto" | "standard_only" | undefined
 }
@@ -84,7 +88,7 @@ const make = Effect.fnUntraced(function* <R = never>(
   const secrets = secretsOf(options, [options.apiKey])
   const origin = { provider, model: options.model, secrets }
   const client = yield* transport.make(options, origin)
-  return makeService({
+  const service = makeService({
     provider,
     encoding: encodingOf(options, yield* ModelCatalogue),
     overrides: options,
@@ -96,6 +100,8 @@ const make = Effect.fnUntraced(function* <R = never>(
     accessToken: options.vertex?.accessToken,
     tier: makeBatched === undefined ? undefined : "batch"
   })
+  const uploads = options.vertex === undefined ? options.uploads : undefined
+  return { ...service, makeSession: withUploads(client, origin, uploads)(service.makeSession) }
 })
 
 const makeChecked = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Service, ModelError> {
@@ -118,9 +124,11 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
     ChatModel,
     Effect.gen(function* () {
       const own = yield* fromConfigured<Options>(options)
-      if (own.vertex !== undefined) return yield* makeChecked(own)
+      const refused = refuse(own)
+      if (refused !== undefined) return yield* refused
+      if (own.vertex !== undefined) return yield* make(own)
       const origin = { provider: providerOf(own), model: own.model }
-      return yield* makeChecked({ ...own, apiKey: own.apiKey ?? (yield* keyFrom(variable, origin)) })
+      return yield* make({ ...own, apiKey: own.apiKey ?? (yield* keyFrom(variable, origin)) })
     })
   )
 

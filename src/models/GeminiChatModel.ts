@@ -20,6 +20,7 @@
  */
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
@@ -32,12 +33,13 @@ import { pricingOf } from "./internal/facts/facts.ts"
 import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { type Connection, makeClient } from "./internal/gemini/client.ts"
 import { makeDecoder } from "./internal/gemini/decode.ts"
-import { makeWriter } from "./internal/gemini/request.ts"
+import { isReadable, makeWriter } from "./internal/gemini/request.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import { factsAt, gemini } from "./internal/servers/servers.ts"
 import * as shapes from "./internal/shapes.ts"
 import { makeSessions } from "./internal/turn/session.ts"
 import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
+import { makeUploads, type Uploads } from "./internal/turn/uploads.ts"
 import { refuseAddress } from "./internal/wire/errors.ts"
 import { makeJsonWriter } from "./internal/wire/jsonText.ts"
 import { keyFrom } from "./internal/wire/keys.ts"
@@ -67,6 +69,8 @@ export interface Options extends Connection, Overrides {
    * Streams the arguments of calls while they are written (Vertex AI). Default: `false`.
    */
   readonly streamArguments?: boolean | undefined
+  /** Uploads large images and files once, and sends their ids; not on Vertex AI. Default: each request holds them. */
+  readonly uploads?: Uploads | undefined
   /** Tools that Google runs itself: `[{ googleSearch: {} }, { codeExecution: {} }]`. Default: none. */
   readonly serverTools?: ReadonlyArray<JsonObject> | undefined
   /** Request fields without an option here, by the API's names: `{ safetySettings: [] }`. Default: none. */
@@ -97,6 +101,11 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     options.streamArguments === true
       ? { toolConfig: { functionCallingConfig: { streamFunctionCallArguments: true } } }
       : {}
+  const uploads = vertex === undefined ? options.uploads : undefined
+  const upload =
+    uploads === undefined
+      ? identity
+      : makeUploads({ provider, model, options: uploads, takes: isReadable, upload: client.upload })
   return {
     modelId: model,
     provider,
@@ -104,30 +113,32 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
     contextWindowTokens: options.contextWindowTokens ?? facts.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? (isNative ? "native" : "tool"),
     prices: options.prices ?? facts.prices,
-    makeSession: makeSessions(
-      { provider, model },
-      Effect.sync(() => {
-        const writeJson = makeJsonWriter()
-        const write = makeWriter({
-          model,
-          parameters: [parameters, streaming, options.parameters ?? {}],
-          serverTools: options.serverTools ?? [],
-          get efforts() {
-            return efforts.taken()
-          }
-        })
-        return (request, makeId) =>
-          Effect.map(Effect.fromResult(write(request)), ({ body, names, restore, ...written }) => {
-            const origin = client.originOf(body)
-            const context = { origin, names, restore, makeId, price }
-            return {
-              ...written,
-              events: Stream.unwrap(client.stream(origin, writeJson(body))),
-              makeDecoder: (sink) => makeDecoder(context, sink)
+    makeSession: upload(
+      makeSessions(
+        { provider, model },
+        Effect.sync(() => {
+          const writeJson = makeJsonWriter()
+          const write = makeWriter({
+            model,
+            parameters: [parameters, streaming, options.parameters ?? {}],
+            serverTools: options.serverTools ?? [],
+            get efforts() {
+              return efforts.taken()
             }
           })
-      }),
-      efforts
+          return (request, makeId) =>
+            Effect.map(Effect.fromResult(write(request)), ({ body, names, restore, ...written }) => {
+              const origin = client.originOf(body)
+              const context = { origin, names, restore, makeId, price }
+              return {
+                ...written,
+                events: Stream.unwrap(client.stream(origin, writeJson(body))),
+                makeDecoder: (sink) => makeDecoder(context, sink)
+              }
+            })
+        }),
+        efforts
+      )
     )
   }
 })

@@ -47,9 +47,11 @@ import { makeResponsesDecoder } from "./internal/openai/responsesDecode.ts"
 import { makeResponsesWriter } from "./internal/openai/responsesRequest.ts"
 import { makeApiSessions } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
+import { withUploads } from "./internal/openai/uploads.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
+import type { Uploads } from "./internal/turn/uploads.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 
 /**
@@ -84,6 +86,8 @@ export interface Options extends Connection, Overrides, Parameters {
    * Default: `false`.
    */
   readonly previousResponse?: boolean | undefined
+  /** Uploads large images and files once, and sends their ids. Default: each request holds them. */
+  readonly uploads?: Uploads | undefined
   /**
    * Tools of OpenAI's, as its API describes them. It runs some (`web_search`, `file_search`, `code_interpreter`, `mcp` …).
    * The agent's own tools and gates do the client's part: `shell` (`{ type: "shell", environment: { type: "local" } }`),
@@ -165,18 +169,23 @@ const make = Effect.fnUntraced(function* <R = never>(
     structuredOutput: options.structuredOutput ?? "native",
     prices,
     abilities,
-    makeSession: makeApiSessions(client, {
-      provider,
-      model,
-      makeWriter: () => makeResponsesWriter(settings),
-      path: "/responses",
-      efforts,
-      isBackground: background,
-      send: isStored ? sendBy : undefined,
-      sendBatched,
-      price,
-      makeDecoder: makeResponsesDecoder
-    })
+    makeSession: withUploads(
+      client,
+      options.uploads
+    )(
+      makeApiSessions(client, {
+        provider,
+        model,
+        makeWriter: () => makeResponsesWriter(settings),
+        path: "/responses",
+        efforts,
+        isBackground: background,
+        send: isStored ? sendBy : undefined,
+        sendBatched,
+        price,
+        makeDecoder: makeResponsesDecoder
+      })
+    )
   })
 })
 

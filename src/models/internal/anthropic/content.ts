@@ -14,7 +14,8 @@ export const dataKey = "anthropic"
 
 const imageTypes: ReadonlySet<string> = new Set<ImageType>(["image/jpeg", "image/png", "image/gif", "image/webp"])
 
-const isImageType = (mimeType: string): mimeType is ImageType => imageTypes.has(mimeType)
+/** Reports whether Claude sees images of a type. */
+export const isImageType = (mimeType: string): mimeType is ImageType => imageTypes.has(mimeType)
 
 const isPlainText = (mimeType: string): boolean => mimeType === "text/plain" || mimeType.startsWith("text/plain;")
 

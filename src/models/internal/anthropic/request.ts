@@ -20,6 +20,7 @@ import { wellFormed } from "../turn/wellFormed.ts"
 import { withBreakpoints } from "./cache.ts"
 import { namesOf } from "./clientTools.ts"
 import { dialect, marksOf } from "./content.ts"
+import { filesBeta, makeFilesWatch } from "./filesBeta.ts"
 import { makeHistoryEncoder } from "./history.ts"
 import type { Profile } from "./models.ts"
 import { makeOutputRequests, type OutputRequest, strictSchema } from "./output.ts"
@@ -245,6 +246,7 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
   let offered: ReadonlyArray<ToolDefinition> = []
   let names = makeToolNames([], nameLength)
   let written: ReadonlyArray<Tool> = []
+  const hasFiles = makeFilesWatch()
   const isStrict = encoding.settings.strictTools === true && encoding.profile.structuredOutput === "native"
 
   return (given) => {
@@ -297,7 +299,8 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
         names,
         betas: [
           ...(isInterleaved(settings) && thinking !== undefined ? [interleaved] : []),
-          ...(request.compactAt === undefined ? [] : [compactionBeta])
+          ...(request.compactAt === undefined ? [] : [compactionBeta]),
+          ...(remote && hasFiles(request.messages) ? [filesBeta] : [])
         ],
         removed: output?.removed ?? [],
         damaged,

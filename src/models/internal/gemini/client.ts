@@ -9,6 +9,7 @@ import { isModelError, type ModelError } from "../../../core/ModelError.ts"
 import { fromAsyncArrays } from "../../../support/effect/asyncIterable.ts"
 import { revealed, secretsIn } from "../../../support/store/redacted.ts"
 import { failureOf } from "../openai/failure.ts"
+import type { Upload, Uploaded } from "../turn/uploads.ts"
 import { connectionError, type Origin, providerError, stumbled } from "../wire/errors.ts"
 import { guardedFetch, timeoutOf } from "../wire/guardedFetch.ts"
 import { patiently } from "../wire/patience.ts"
@@ -16,6 +17,7 @@ import { objectOf, objectsOf, parse, stringOf } from "../wire/read.ts"
 import { textsOf } from "../wire/secrets.ts"
 import { readServerEvents } from "../wire/serverEvents.ts"
 import type { Vertex } from "../wire/vertex.ts"
+import { makeUpload } from "./upload.ts"
 
 /** Settings of the connection. */
 export interface Connection {
@@ -32,6 +34,8 @@ export interface Connection {
 }
 
 export interface Client {
+  /** Uploads a file to the Gemini API. */
+  readonly upload: (file: Upload) => Effect.Effect<Uploaded, ModelError>
   /** Sends the JSON of a request and streams the events of its answer. Errors name the origin. */
   readonly stream: (origin: Origin, text: string) => Effect.Effect<Stream.Stream<unknown, ModelError>, ModelError>
   readonly originOf: (body: object) => Origin
@@ -106,6 +110,13 @@ export const makeClient = (
   const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout, isReaderBound: true })
   const url = `${rootOf(connection)}/${pathOf(model)}:streamGenerateContent?alt=sse`
 
+  const refuse = async (own: Origin, response: Response): Promise<never> => {
+    const text = await response.text()
+    const parsed = parse(text)
+    const page = text.trimStart().startsWith("<") ? "the server answered with a web page" : text
+    return Promise.reject(errorOf(own, Result.isSuccess(parsed) ? parsed.success : page, response))
+  }
+
   const send = async (body: string, token: string | undefined, own: Origin, signal: AbortSignal): Promise<Response> => {
     const response = await fetch(url, {
       method: "POST",
@@ -113,13 +124,7 @@ export const makeClient = (
       body,
       signal
     })
-    if (!response.ok) {
-      const text = await response.text()
-      const parsed = parse(text)
-      const page = text.trimStart().startsWith("<") ? "the server answered with a web page" : text
-      await Promise.reject(errorOf(own, Result.isSuccess(parsed) ? parsed.success : page, response))
-    }
-    return response
+    return response.ok ? response : refuse(own, response)
   }
 
   const originOf = (body: object): Origin => ({
@@ -128,8 +133,14 @@ export const makeClient = (
     said: () => textsOf(body, "request")
   })
 
+  const upload = makeUpload({ root: rootOf(connection), headers, origin, fetch, refuse })
   return {
     originOf,
+    upload: (file) =>
+      Effect.tryPromise({
+        try: (signal) => upload(file, signal),
+        catch: (cause) => (isModelError(cause) ? cause : (stumbled(origin, cause) ?? connectionError(origin, cause)))
+      }),
     stream: Effect.fnUntraced(function* (told, text) {
       const token = vertex === undefined ? undefined : Redacted.value(yield* vertex.accessToken)
       const own = token === undefined ? told : { ...told, secrets: [...secrets, token] }

@@ -68,11 +68,14 @@ const mediaPart = (block: ImageBlock | FileBlock): JsonObject | undefined => {
   return source.kind === "url" && isReachable(source.url) ? { fileData: { fileUri: source.url } } : undefined
 }
 
+/** Reports whether Gemini reads an image or a file. */
+export const isReadable = (block: ImageBlock | FileBlock): boolean => mediaPart(block) !== undefined
+
 const dialect: Dialect = {
   provider: dataKey,
   systemMessages: "fold",
   reasoning: "own",
-  media: (block) => mediaPart(block) !== undefined,
+  media: isReadable,
   madeMedia: (block, data) => data !== undefined && mediaPart(block) !== undefined,
   asText: textOfFile,
   toolMedia: "after",
