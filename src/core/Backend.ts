@@ -264,6 +264,14 @@ export interface Service {
   readonly onHost?: boolean | undefined
 }
 
+/**
+ * The copy of files that a rehearsal works on: its changes stay in memory. A tool that acts on files alone may act when
+ * it is rehearsed, if its `Backend` is this one.
+ */
+export const Copy = Context.Reference<Service | undefined>("effect-deepagents/Backend/Copy", {
+  defaultValue: () => undefined
+})
+
 /** The files of an agent. */
 export class Backend extends Context.Service<Backend, Service>()("effect-deepagents/Backend") {}
 

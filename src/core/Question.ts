@@ -20,7 +20,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { Json, JsonObject } from "./Json.ts"
+import { type Json, JsonObject } from "./Json.ts"
 import type * as Ruling from "./Ruling.ts"
 import { lenient } from "./schema/arguments.ts"
 import { toEffect } from "./schema/decoding.ts"
@@ -30,6 +30,27 @@ import * as standard from "./schema/standard.ts"
 import type { StandardSchema } from "./schema/standard.ts"
 
 /**
+ * A call that was rehearsed (`ToolContext.rehearsal`): it has not acted. `given` are the arguments of the caller, and
+ * `arguments` those that rules saw. `asks` are the questions of the rules about it.
+ */
+export const Rehearsed = Schema.Struct({
+  name: Schema.String,
+  given: JsonObject,
+  arguments: JsonObject,
+  description: Schema.String,
+  asks: Schema.Array(
+    Schema.Struct({
+      by: Schema.String,
+      reason: Schema.optionalKey(Schema.String),
+      deciders: Schema.optionalKey(Schema.Array(Schema.String)),
+      expiresIn: Schema.optionalKey(Schema.Finite),
+      byPerson: Schema.optionalKey(Schema.Boolean)
+    })
+  )
+})
+export interface Rehearsed extends Schema.Schema.Type<typeof Rehearsed> {}
+
+/**
  * A question with an answer of type `A`. The person reads `text`, and `details` for the decision. A form is made from
  * `jsonSchema`.
  */
@@ -37,8 +58,17 @@ export interface Question<out A> {
   readonly text: string
   readonly details: JsonObject
   readonly jsonSchema: JsonObject
-  /** Set for a question that an approval answers: its terms, and the names that an approval for good covers. */
-  readonly approval?: { readonly ask: Ruling.Ask | undefined; readonly covers: ReadonlyArray<string> } | undefined
+  /**
+   * Set for a question that an approval answers: its terms, the names that an approval for good covers, and the calls
+   * that it lets the asking tool make.
+   */
+  readonly approval?:
+    | {
+        readonly ask: Ruling.Ask | undefined
+        readonly covers: ReadonlyArray<string>
+        readonly calls: ReadonlyArray<Rehearsed>
+      }
+    | undefined
   /** Decodes an answer. Fails with its problems, one per line. */
   readonly decode: (json: Json) => Effect.Effect<A, string>
 }
@@ -89,12 +119,18 @@ export const approval = (
     readonly ask?: Ruling.Ask | undefined
     /** Names that an approval with `always` covers. Once all names are approved, nobody is asked. Default: none. */
     readonly covers?: ReadonlyArray<string> | undefined
+    /**
+     * Rehearsed calls that the asking tool may make once the question is approved. Each may be made once, with the
+     * arguments that were rehearsed, and rules that had asked about it do not ask again. `ask` must be as strict as
+     * their questions. Default: none.
+     */
+    readonly calls?: ReadonlyArray<Rehearsed> | undefined
   }
 ): Question<void> => ({
   text,
   details,
   jsonSchema: {},
-  approval: { ask: options?.ask, covers: options?.covers ?? [] },
+  approval: { ask: options?.ask, covers: options?.covers ?? [], calls: options?.calls ?? [] },
   decode: () => Effect.void
 })
 

@@ -121,8 +121,13 @@ export interface Prepared<out R> {
   readonly needsApproval?: Effect.Effect<boolean, never, R> | undefined
   /** Finds out whether a call that was cut off took effect. */
   readonly reconcile?: Effect.Effect<Reconciled, ToolError, R> | undefined
-  /** Fails as the call would. `earlier` are the arguments of the calls before it in its round. */
-  readonly rehearse?: ((earlier: ReadonlyArray<JsonObject>) => Effect.Effect<unknown, ToolError, R>) | undefined
+  /**
+   * Fails as the call would, or gives the output that it would have, if that is known. `earlier` are the arguments of the
+   * calls before it in its round.
+   */
+  readonly rehearse?:
+    | ((earlier: ReadonlyArray<JsonObject>) => Effect.Effect<ToolOutput | undefined, ToolError, R>)
+    | undefined
 }
 
 /**
@@ -208,8 +213,11 @@ export type ServicesIn<T, Suspension> = [Suspension] extends [never]
  */
 export type NeedsApproval<A> = true | ((args: A) => Answers)
 
-/** Finds out, without doing anything, whether a call can succeed. */
-export type Rehearse<A, R> = (args: A, earlier: ReadonlyArray<JsonObject>) => Effect.Effect<unknown, unknown, R>
+/** Finds out, without doing anything, whether a call can succeed, and its output if that is known. */
+export type Rehearse<A, R> = (
+  args: A,
+  earlier: ReadonlyArray<JsonObject>
+) => Effect.Effect<ToolOutput | string | void, unknown, R>
 
 type Answers = boolean | Effect.Effect<boolean, never, unknown>
 
@@ -342,9 +350,13 @@ const assemble = <A, E, R, Always, Answer>(
             rehearse === undefined
               ? undefined
               : (earlier) =>
-                  Effect.mapError(
+                  Effect.mapBoth(
                     Effect.suspend(() => rehearse(decoded.value, earlier)),
-                    fromUnknown
+                    {
+                      onSuccess: (promised) =>
+                        typeof promised === "string" ? makeOutput(promised) : promised || undefined,
+                      onFailure: fromUnknown
+                    }
                   ),
           execute: Effect.matchEffect(perform(name, execute, decoded.value), {
             onSuccess: (given) => {
@@ -420,7 +432,8 @@ export const make = <
     readonly reconcile?: ((args: Arguments<P>) => Effect.Effect<Reconciled, unknown, R2>) | undefined
     /**
      * Fails as the call would, and changes nothing: a person is not asked about a call that can't succeed. `earlier` are
-     * the arguments of the calls before it in its round, on which its outcome may depend. Default: none.
+     * the arguments of the calls before it in its round, on which its outcome may depend. Where the output of the call is
+     * known before it acts, `rehearse` gives it: a script that is reviewed goes on with it. Default: none.
      */
     readonly rehearse?: Rehearse<Arguments<P>, R2> | undefined
   }
@@ -455,7 +468,10 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
     /** Looks up whether an interrupted call took effect, when a run resumes after a crash. */
     readonly reconcile?: ((args: JsonObject) => Effect.Effect<Reconciled, unknown, R2>) | undefined
-    /** Fails as the call would, and changes nothing: a person is not asked about a call that can't succeed. */
+    /**
+     * Fails as the call would, and changes nothing: a person is not asked about a call that can't succeed. It may give
+     * the output of the call, if that is known.
+     */
     readonly rehearse?: Rehearse<JsonObject, R2> | undefined
   }
 ): Made<R | Same<R2>, Always, Answer> => {

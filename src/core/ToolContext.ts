@@ -5,11 +5,20 @@ import type * as Schema from "effect/Schema"
 import type { Store } from "./AgentState.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import type { Message } from "./Message.ts"
-import type { Question } from "./Question.ts"
+import type { Question, Rehearsed } from "./Question.ts"
 import type { Run } from "./Run.ts"
 import type { Takes, Tool } from "./Tool.ts"
 import type { ToolError } from "./ToolError.ts"
 import type { ToolOutput } from "./ToolOutput.ts"
+
+/**
+ * The outcome of a rehearsed call. `output` is the output of the call: a result that was read, an error of the call,
+ * or the promise of its tool (`rehearse` of `Tool.make`). Without it, only the call itself can tell.
+ */
+export interface Rehearsal {
+  readonly call: Rehearsed
+  readonly output: ToolOutput | undefined
+}
 
 /**
  * The run, as one tool call sees it. It exists inside `execute` alone; `Agent.make` removes it from the agent's needs.
@@ -24,6 +33,9 @@ import type { ToolOutput } from "./ToolOutput.ts"
  *   with the answer: `call`, `ask`, `Agent.step` and `Agent.delegate` then return their stored results, other effects
  *   run again. Otherwise the tool waits for `Approvals`. Without anybody to ask, or when the person declines, it fails
  *   with `Rejected`. Waiting is not working time
+ * - `rehearsal`: begins a rehearsal, and returns the function that rehearses calls in it. Rules refuse a rehearsed call as
+ *   they refuse a call, and ask nobody. A call that only reads is done, unless a rule asks about it. Other calls do not
+ *   act. Changes of the state of the run are seen in the rehearsal alone. Nothing is recorded
  * - `step`: runs work once (see `Agent.step`)
  * - `working`: runs work that belongs to the call, such as a wait for a worker that computes its next calls. Until the
  *   work ends, a pending question of the call does not suspend the run
@@ -51,6 +63,7 @@ export class ToolContext extends Context.Service<
       (tool: string, args: JsonObject): Effect.Effect<ToolOutput, ToolError>
     }
     readonly ask: <A>(question: Question<A>) => Effect.Effect<A, ToolError>
+    readonly rehearsal: Effect.Effect<(tool: string, args: JsonObject) => Effect.Effect<Rehearsal, ToolError>>
     readonly step: <A, I, E, R>(
       name: string,
       work: Effect.Effect<A, E, R>,

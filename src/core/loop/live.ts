@@ -15,6 +15,7 @@ import type { Json } from "../Json.ts"
 import type { AiMessage, HumanMessage, Message } from "../Message.ts"
 import type { MessageLog } from "../MessageLog.ts"
 import type { PreparedCall } from "../Middleware.ts"
+import type { Rehearsed } from "../Question.ts"
 import type { Ruling } from "../Ruling.ts"
 import type { Run } from "../Run.ts"
 import type { Cited } from "../Sources.ts"
@@ -55,6 +56,8 @@ export interface OpenCall {
   readonly settled?: ReadonlySet<string> | undefined
   /** Sources of its inner calls, listed after its own. */
   found?: ReadonlyArray<Cited> | undefined
+  /** The rehearsal by which a person allowed this call. */
+  granted?: Rehearsed | undefined
   /** The number of attempts in this run. */
   attempts: number
   /** The last number given to an inner call or a question. */
@@ -108,6 +111,10 @@ export interface Attempt {
   waiting: Array<Request> | undefined
   /** Wakes the waiting tasks, to check whether all tasks wait. */
   wake: Set<() => void> | undefined
+  /** The rehearsed calls that a person allowed, and that were not made yet. */
+  granted: Array<Rehearsed> | undefined
+  /** The number of rehearsed calls. */
+  rehearsed: number
   /** Inner calls that began in the current tick, and are not ruled on yet. */
   gathering: Gathering | undefined
   /** Called when all tasks of the attempt wait for decisions. */

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { once } from "../../../support/effect/once.ts"
+import type { Store } from "../../AgentState.ts"
 import * as Content from "../../Content.ts"
 import { fromUnknown, type JsonObject } from "../../Json.ts"
 import { tool as makeAnswer, type ToolMessage } from "../../Message.ts"
@@ -190,7 +191,7 @@ const described = (name: string, describe: NonNullable<Tool["describe"]>, args: 
   )
 
 /** The ways of a running tool to act by its run: other tools, people, steps. */
-export interface Doors extends Pick<ToolContext["Service"], "ask" | "step" | "working"> {
+export interface Doors extends Pick<ToolContext["Service"], "ask" | "step" | "working" | "rehearsal"> {
   readonly call: (target: string | Tool<unknown>, args: JsonObject) => Effect.Effect<ToolOutput.ToolOutput, ToolError>
 }
 
@@ -203,6 +204,7 @@ const closed = new ToolError({
 const closedDoors: Doors = {
   call: () => Effect.fail(closed),
   ask: () => Effect.fail(closed),
+  rehearsal: Effect.succeed(() => Effect.fail(closed)),
   step: (_name, work) => work,
   working: (work) => work
 }
@@ -213,7 +215,8 @@ export const inContext = <A, E>(
   call: OpenCall,
   work: Effect.Effect<A, E, unknown>,
   doors = closedDoors,
-  attempt?: Attempt
+  attempt?: Attempt,
+  state: Store = live.run.state
 ): Effect.Effect<A, E, unknown> => {
   const { id: callId, name: toolName } = call
   const context: ToolContext["Service"] & Bound = {
@@ -224,7 +227,7 @@ export const inContext = <A, E>(
     threadId: live.run.threadId,
     callId,
     toolName,
-    state: live.run.state,
+    state,
     emit: (progress) =>
       Effect.suspend(() =>
         live.origin.hub.watched
@@ -235,6 +238,7 @@ export const inContext = <A, E>(
     run: live.run,
     call: doors.call,
     ask: doors.ask,
+    rehearsal: doors.rehearsal,
     step: doors.step,
     working: doors.working
   }

@@ -23,6 +23,7 @@ import { emit } from "../report.ts"
 import { brokeDown, type Call, decode, type Doors, inContext, needsDecision, toPrepared } from "./calls.ts"
 import { callTool } from "./innerCalls.ts"
 import { askQuestion } from "./questions.ts"
+import { beginRehearsal, type Read } from "./rehearse.ts"
 
 type Outcome = NonNullable<OpenCall["outcome"]>
 
@@ -65,15 +66,21 @@ export const leaveOpenIfSuspended = <A>(
 type NextCall = (call: PreparedCall) => Effect.Effect<ToolOutput.ToolOutput, ToolError>
 
 /** Runs every `wrapToolCall` around a call. Middleware may change the arguments (decoded again), never the tool. */
-const runMiddleware = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>) => {
+const runMiddleware = (
+  live: Live,
+  call: Call,
+  tool: Tool<unknown>,
+  prepared: Prepared<unknown>,
+  run: typeof runTool = runTool
+) => {
   const { wrapToolCall } = live.compiled
-  if (wrapToolCall.length === 0) return runTool(live, call, tool, prepared)
+  if (wrapToolCall.length === 0) return run(live, call, tool, prepared)
   const runInner: NextCall = (asked) => {
     const work =
       asked.arguments === prepared.arguments
-        ? runTool(live, call, tool, prepared)
+        ? run(live, call, tool, prepared)
         : Effect.flatMap(toEffect(decode(tool, asked.arguments)), (changed) =>
-            runChanged(live, call, tool, prepared.arguments, changed)
+            runChanged(live, call, tool, prepared.arguments, changed, run)
           )
     return work as Effect.Effect<ToolOutput.ToolOutput, ToolError>
   }
@@ -103,8 +110,15 @@ const changedTooLate = new ToolError({
 })
 
 /** Runs a call whose arguments a middleware changed after the gates: nobody has decided on them. */
-const runChanged = (live: Live, call: Call, tool: Tool<unknown>, before: JsonObject, prepared: Prepared<unknown>) => {
-  const work = runTool(live, call, tool, prepared)
+const runChanged = (
+  live: Live,
+  call: Call,
+  tool: Tool<unknown>,
+  before: JsonObject,
+  prepared: Prepared<unknown>,
+  run: typeof runTool
+) => {
+  const work = run(live, call, tool, prepared)
   if (tool.needsApproval !== true || canonical(before) === canonical(prepared.arguments)) return work
   return Effect.flatMap(needsDecision(live, call, tool, prepared), (isNeeded) =>
     isNeeded ? Effect.fail(changedTooLate) : work
@@ -229,11 +243,34 @@ const addUnusedWork = (attempt: Attempt, work: Work): Work =>
     }
   })
 
+// ---- Rehearsals
+
+/** Runs a call that only reads: through its middleware, with events, and without records. */
+const readInRehearsal: Read = Effect.fnUntraced(function* (live, call, inRehearsal) {
+  const since = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
+  const { prepared, tool } = call
+  if (tool === undefined || prepared === undefined) return
+  yield* emit(live, { _tag: "ToolCalled", ...namesOf(call), arguments: prepared.arguments })
+  call.started = true
+  const work = runMiddleware(live, call, tool, prepared, (_live, _call, _tool, changed) =>
+    inRehearsal(containDefects(call.name, changed.execute))
+  )
+  call.outcome = yield* Effect.matchEffect(work, {
+    onSuccess: (output) => Effect.succeed<Outcome>({ output }),
+    onFailure: (error) => (isToolError(error) ? Effect.succeed<Outcome>({ error }) : Effect.fail(error))
+  })
+  yield* reportOutcome(live, call, call.outcome, since)
+})
+
 // ---- The doors of a running tool
 
 const openDoors = (attempt: Attempt): Doors => ({
   call: (target, args) => throughDoor(attempt, callTool(attempt, target, args, execute)),
   ask: (question) => throughDoor(attempt, askQuestion(attempt, question)),
+  rehearsal: Effect.sync(() => {
+    const rehearse = beginRehearsal(attempt, readInRehearsal)
+    return (name, args) => throughDoor(attempt, rehearse(name, args))
+  }),
   step: (name, work, schema) => Inside.countActive(attempt, runStep(attempt, name, work, codecOf(schema))),
   working: (work) => Inside.countActive(attempt, work)
 })

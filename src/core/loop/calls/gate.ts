@@ -206,7 +206,8 @@ const judged = Effect.fnUntraced(function* (
     const own = edit === undefined ? yield* ownQuestion(live, asked, said) : undefined
     const { ruling, rulings: all } = compose(said, own)
     const asks = all.filter((one) => one._tag === "Ask")
-    return { ruling, asks, isCovered: edit !== undefined && asks.every((one) => isCoveredBy(edit, one)) }
+    const isCovered = (edit !== undefined && asks.every((one) => isCoveredBy(edit, one))) || isGranted(asked.call, asks)
+    return { ruling, asks, isCovered }
   })
 
   const rulingsFor = (pass: number, prepared: ReadonlyArray<PreparedCall>) =>
@@ -273,6 +274,34 @@ const standingRuling = (ruling: Ruling, call: PreparedCall, approved: ReadonlyAr
 /** Reports whether the edit of a person answers a question about the arguments that it gave. */
 const isCoveredBy = (edit: Edited, { by, terms }: Ask): boolean =>
   edit.by.has(by) && isEnough(terms)(edit.request, edit.decision)
+
+/** Reports whether a person allowed a call in a rehearsal, and was asked by the same rules on the same terms. */
+const isGranted = ({ granted, prepared }: Due, asks: ReadonlyArray<Ask>): boolean =>
+  granted !== undefined &&
+  canonical(granted.arguments) === canonical(prepared.arguments) &&
+  asks.every(({ by, terms }) =>
+    granted.asks.some(
+      (known) =>
+        known.by === by &&
+        canonical([...(known.deciders ?? [])]) === canonical([...(terms.deciders ?? [])]) &&
+        (terms.byPerson !== true || known.byPerson === true)
+    )
+  )
+
+/** Rules on a call that is rehearsed, and returns the questions about it. A refusal is its outcome. */
+export const ruleInRehearsal = Effect.fnUntraced(function* (live: Live, call: Call, askSources: typeof rulingsOn) {
+  const [due] = yield* rewrite(live, openOf([call]))
+  if (due === undefined) return []
+  const prepared = toAsked(due)
+  const said = yield* askSources(live, [prepared])
+  const approved = said.size === 0 ? [] : yield* live.run.state.get(always)
+  const standing = (said.get(due.id) ?? []).map((one) => standingRuling(one, prepared, approved))
+  const own = yield* ownQuestion(live, { call: due, tool: due.tool, prepared }, standing)
+  const { ruling, rulings } = compose(standing, own)
+  if (ruling._tag !== "Refuse") return rulings.filter((one) => one._tag === "Ask")
+  call.outcome = { output: makeOutput(ruling.reason, { isError: true }) }
+  return []
+})
 
 /**
  * Applies the decision on a request that no source makes any more, even if all sources allow the call. A request

@@ -19,6 +19,7 @@ import { type Call, resolve } from "./calls.ts"
 import { judge } from "./gate.ts"
 import { isRepeatable, unknownInnerOutcome } from "./gatekeepers.ts"
 import { gatherRulings } from "./gather.ts"
+import { isAsShown, notAsShown, takeGrant } from "./rehearse.ts"
 
 type CallRecord = DoneOf<"Call">
 
@@ -55,6 +56,7 @@ export const callTool = Effect.fnUntraced(function* (
   const asked = typeof target === "string" ? target : target.name
   const name = resolveName(live.turn.toolset, asked) ?? asked
   const place = Inside.isKept(live) ? Inside.claim(attempt, "call", name, args) : undefined
+  const granted = takeGrant(attempt, name, args)
   const saved = yield* findRecord(attempt, place, args)
   if (saved?.outcome !== undefined) {
     if (saved.outcome._tag === "Failed") return yield* saved.outcome.error
@@ -70,6 +72,7 @@ export const callTool = Effect.fnUntraced(function* (
       left: saved === undefined ? undefined : traces[saved.status]
     }
   )
+  call.granted = granted
   const inner: InnerCall = { attempt, call, place, arguments: args, saved }
   yield* checkTool(inner, target)
   yield* passGates(inner)
@@ -118,6 +121,10 @@ const passGates = Effect.fnUntraced(function* (inner: InnerCall) {
     return yield* Inside.park(attempt, pending)
   }
   if (call.outcome !== undefined) return
+  if (!isAsShown(call)) {
+    call.outcome = { error: notAsShown }
+    return
+  }
   if (call.left === undefined) countWork(attempt.live, "toolCalls", 1)
   // A decision on a call that must not be repeated is used up.
   const isUsedUp = call.tool !== undefined && !isRepeatable(call.tool)

@@ -13,6 +13,7 @@ import { note, save } from "../records/journal.ts"
 import { emit } from "../report.ts"
 import { waitingIn } from "../work.ts"
 import { isInTime } from "./gatekeepers.ts"
+import { grant } from "./rehearse.ts"
 import { isEnough, makeRequest, problemOn } from "./requests.ts"
 
 /** A question in an attempt, with its place in the records. */
@@ -41,7 +42,10 @@ export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, que
   const place = Inside.claim(attempt, "ask", call.name, details)
   const asking: Asking<A> = { attempt, place, question }
   const saved = yield* Effect.fromResult(Inside.find(attempt, place, "Ask"))
-  if (saved?.answer !== undefined) return yield* decodeAnswer(question, saved.answer)
+  if (saved?.answer !== undefined) {
+    grant(attempt, approval?.calls)
+    return yield* decodeAnswer(question, saved.answer)
+  }
   const id = saved?.id ?? Inside.freshId(attempt)
   const { suspension } = live.round
   const earlier = requestFor(suspension, live.run.path, id, details, undefined, isEnough(approval?.ask?.terms ?? {}))
@@ -156,6 +160,7 @@ const takeDecision = Effect.fnUntraced(function* <A>(
     return yield* reject(reason === undefined ? `${what}.` : `${what}: ${reason}`)
   }
   const value = yield* decodeAnswer(question, answer)
+  grant(attempt, question.approval?.calls)
   Inside.keep(attempt, place, { _tag: "Ask", id: request.callId, answer })
   const covers = question.approval?.covers ?? []
   if (covers.length > 0 && decision._tag === "Approve" && decision.always === true) {

@@ -147,6 +147,8 @@ export const begin = (live: Live, call: OpenCall): Attempt => {
     active: 0,
     waiting: undefined,
     wake: undefined,
+    granted: undefined,
+    rehearsed: 0,
     gathering: undefined,
     onStill: undefined,
     over: false
