@@ -30,6 +30,7 @@ import * as format from "./internal/patch/format.ts"
 import type { InvalidPatch, Patch } from "./internal/patch/model.ts"
 import { type Failure, pathsOf, plan, type Step, textOf } from "./internal/patch/plan.ts"
 import { diffOf } from "./internal/tools/diff.ts"
+import { onFiles } from "./internal/tools/rehearse.ts"
 import { hold, type Seen } from "./internal/tools/seen.ts"
 import { showPath } from "./internal/tools/text.ts"
 
@@ -148,29 +149,31 @@ const tool = once(() =>
       input: Schema.String.annotate({ description: `The whole patch, from "${marks.begin}" to "${marks.end}"` })
     },
     annotations: { destructive: true, editsFiles: true },
-    execute: Effect.fnUntraced(function* ({ input }) {
-      const backend = yield* Backend
-      const patch = yield* Effect.mapError(Effect.fromResult(parse(input)), failed)
-      const paths = yield* Effect.mapError(Effect.fromResult(pathsOf(patch, backend.paths)), failed)
-      // Asked about as a whole, before anything is read or written.
-      const permit = yield* Effect.mapError(permitted(backend, input, patch, paths), failed)
-      const work = hold(
-        paths,
-        Effect.fnUntraced(function* (seen) {
-          const steps = yield* Effect.mapError(plan(backend, patch), failed)
-          const outcomes = yield* Effect.mapError(commit(backend, steps), broken)
-          yield* note(seen, outcomes)
-          const lines = outcomes.map(({ step }) => `- ${sayStep(step)}`)
-          return ToolOutput.make(
-            lines.length === 0
-              ? "Nothing to do: the files are as the patch wants them."
-              : ["Done:", ...lines].join("\n"),
-            { details: { kind: "patch", files: outcomes.map(({ step }) => detailsOf(step)) } }
-          )
-        })
-      )
-      return yield* permit(work)
-    })
+    ...onFiles(
+      Effect.fnUntraced(function* ({ input }: { readonly input: string }) {
+        const backend = yield* Backend
+        const patch = yield* Effect.mapError(Effect.fromResult(parse(input)), failed)
+        const paths = yield* Effect.mapError(Effect.fromResult(pathsOf(patch, backend.paths)), failed)
+        // Asked about as a whole, before anything is read or written.
+        const permit = yield* Effect.mapError(permitted(backend, input, patch, paths), failed)
+        const work = hold(
+          paths,
+          Effect.fnUntraced(function* (seen) {
+            const steps = yield* Effect.mapError(plan(backend, patch), failed)
+            const outcomes = yield* Effect.mapError(commit(backend, steps), broken)
+            yield* note(seen, outcomes)
+            const lines = outcomes.map(({ step }) => `- ${sayStep(step)}`)
+            return ToolOutput.make(
+              lines.length === 0
+                ? "Nothing to do: the files are as the patch wants them."
+                : ["Done:", ...lines].join("\n"),
+              { details: { kind: "patch", files: outcomes.map(({ step }) => detailsOf(step)) } }
+            )
+          })
+        )
+        return yield* permit(work)
+      })
+    )
   })
 )
 

@@ -1,10 +1,14 @@
-/** Finds out whether an edit or a write can be applied, before a person is asked about it. */
+/**
+ * Finds out whether an edit or a write can be applied, before a person is asked about it. In a rehearsal, calls change a
+ * copy of the files.
+ */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as ToolError from "../../../core/ToolError.ts"
+import type { ToolOutput } from "../../../core/ToolOutput.ts"
 import { decodeText } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
 import { applyEdits } from "../text/edit.ts"
@@ -22,6 +26,22 @@ export const mustRead = (kit: Kit, path: string, then: string): ToolError.ToolEr
       ? `${showPath(path)} exists, and you have not read it. Read it with read_file first, ${then}.`
       : `${showPath(path)} exists, and you can't read files here, so you can't replace it. Choose another path.`
   )
+
+/**
+ * The work of a tool that acts on files alone. When it is rehearsed on a copy of the files, it acts there; elsewhere it
+ * is only checked.
+ */
+export const onFiles = <A, E, R>(
+  execute: (args: A) => Effect.Effect<ToolOutput, E, R>,
+  check: (args: A, earlier: ReadonlyArray<JsonObject>) => Effect.Effect<unknown, E, R> = () => Effect.void
+) => ({
+  execute,
+  rehearse: (args: A, earlier: ReadonlyArray<JsonObject>): Effect.Effect<ToolOutput | void, E, R | Backend.Backend> =>
+    Effect.gen(function* () {
+      const backend = yield* Backend.Backend
+      return (yield* Backend.Copy) === backend ? yield* execute(args) : yield* Effect.asVoid(check(args, earlier))
+    })
+})
 
 /** The longest argument that may be a path, in characters. */
 const longestPath = 4_096
@@ -60,9 +80,14 @@ const rehearse = (kit: Kit, operation: string, inputPath: string, earlier: Reado
 const conflict = (operation: string, path: string): BackendError.BackendError =>
   BackendError.make(operation, path, { _tag: "Conflict" })
 
+export interface Write {
+  readonly file_path: string
+  readonly content: string
+}
+
 export const rehearseWrite =
   (kit: Kit) =>
-  ({ file_path }: { readonly file_path: string }, earlier: ReadonlyArray<JsonObject>) =>
+  ({ file_path }: Write, earlier: ReadonlyArray<JsonObject>) =>
     rehearse(kit, "write", file_path, earlier, (backend, path, seenVersion) =>
       Effect.flatMap(versionNow(backend, path), (now) => {
         if (now === undefined || now === seenVersion) return Effect.void
@@ -70,7 +95,7 @@ export const rehearseWrite =
       })
     )
 
-interface Edit {
+export interface Edit {
   readonly file_path: string
   readonly old_string: string
   readonly new_string: string

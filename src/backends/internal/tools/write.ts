@@ -7,7 +7,7 @@ import type { ToolContext } from "../../../core/ToolContext.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import { type Diff, diffOf, maxDiff, shift } from "./diff.ts"
 import type { Kit } from "./kit.ts"
-import { mustRead, rehearseEdit, rehearseWrite, resolve } from "./rehearse.ts"
+import { type Edit, mustRead, onFiles, rehearseEdit, rehearseWrite, resolve, type Write } from "./rehearse.ts"
 import { hold, moving } from "./seen.ts"
 import { filePath, maxDetails, showPath } from "./text.ts"
 
@@ -62,34 +62,36 @@ export const writeFile = (kit: Kit): FileTool =>
       content: Schema.String.annotate({ description: "All that the file shall have" })
     },
     annotations: { destructive: true, idempotent: true, editsFiles: true, aliases: ["Write"] },
-    rehearse: rehearseWrite(kit),
-    execute: Effect.fnUntraced(function* ({ content, file_path }) {
-      const backend = yield* Backend.Backend
-      const path = yield* resolve("write", file_path, backend)
-      return yield* hold(
-        [path],
-        Effect.fnUntraced(function* (seen) {
-          const version = yield* seen.get(path)
-          const before = version === undefined ? undefined : yield* textBefore(backend, path)
-          const result = yield* version === undefined
-            ? create(kit, backend, path, content)
-            : replace(kit, backend, path, content, version)
-          yield* seen.set(path, result.version)
-          const diff = result.created
-            ? diffOf("", endWithNewline(plain(content)))
-            : before === undefined
-              ? undefined
-              : diffOf(endWithNewline(before), endWithNewline(plain(content)))
-          const lines = plural(countLines(content), "line")
-          return ToolOutput.make(
-            result.created
-              ? `Wrote ${showPath(path)}, a new file of ${lines}.`
-              : `Replaced ${showPath(path)}: ${lines}.`,
-            { details: { kind: "write", path, created: result.created, ...diff } }
-          )
-        })
-      )
-    }, kit.tell)
+    ...onFiles(
+      Effect.fnUntraced(function* ({ content, file_path }: Write) {
+        const backend = yield* Backend.Backend
+        const path = yield* resolve("write", file_path, backend)
+        return yield* hold(
+          [path],
+          Effect.fnUntraced(function* (seen) {
+            const version = yield* seen.get(path)
+            const before = version === undefined ? undefined : yield* textBefore(backend, path)
+            const result = yield* version === undefined
+              ? create(kit, backend, path, content)
+              : replace(kit, backend, path, content, version)
+            yield* seen.set(path, result.version)
+            const diff = result.created
+              ? diffOf("", endWithNewline(plain(content)))
+              : before === undefined
+                ? undefined
+                : diffOf(endWithNewline(before), endWithNewline(plain(content)))
+            const lines = plural(countLines(content), "line")
+            return ToolOutput.make(
+              result.created
+                ? `Wrote ${showPath(path)}, a new file of ${lines}.`
+                : `Replaced ${showPath(path)}: ${lines}.`,
+              { details: { kind: "write", path, created: result.created, ...diff } }
+            )
+          })
+        )
+      }, kit.tell),
+      rehearseWrite(kit)
+    )
   })
 
 /** The most line numbers in a result. */
@@ -137,43 +139,50 @@ export const editFile = (kit: Kit): FileTool =>
       )
     },
     annotations: { destructive: true, editsFiles: true, aliases: ["Edit", "MultiEdit", "NotebookEdit"] },
-    rehearse: rehearseEdit(kit),
-    execute: Effect.fnUntraced(function* ({ file_path, new_string, old_string, replace_all }) {
-      const backend = yield* Backend.Backend
-      const path = yield* resolve("edit", file_path, backend)
-      return yield* hold(
-        [path],
-        Effect.fnUntraced(function* (seen) {
-          const version = yield* seen.get(path)
-          if (version === undefined) {
-            // A file that can't be edited at all is reported first.
-            yield* backend.read(path, { limit: 0 })
-            return yield* mustRead(kit, path, "then edit it")
-          }
-          const edited = yield* backend.edit(
-            path,
-            [{ old: old_string, new: new_string, replaceAll: replace_all === true }],
-            { version }
-          )
-          yield* seen.set(path, edited.version)
-          const { isInexact = false, lines, replaced } = edited
-          const at = `${lines.slice(0, shownPlaces).join(", ")}${lines.length > shownPlaces ? ", …" : ""}`
-          return ToolOutput.make(
-            `Edited ${showPath(path)}: ${plural(replaced, "place")} replaced, at line${lines.length === 1 ? "" : "s"} ${at}.${isInexact ? inexact : ""}`,
-            {
-              details: {
-                kind: "edit",
-                path,
-                replaced,
-                lines: lines.slice(0, maxDetails),
-                ...diffsOf(old_string, new_string, lines)
-              }
+    ...onFiles(
+      Effect.fnUntraced(function* ({ file_path, new_string, old_string, replace_all }: Edit) {
+        const backend = yield* Backend.Backend
+        const path = yield* resolve("edit", file_path, backend)
+        return yield* hold(
+          [path],
+          Effect.fnUntraced(function* (seen) {
+            const version = yield* seen.get(path)
+            if (version === undefined) {
+              // A file that can't be edited at all is reported first.
+              yield* backend.read(path, { limit: 0 })
+              return yield* mustRead(kit, path, "then edit it")
             }
-          )
-        })
-      )
-    }, kit.tell)
+            const edited = yield* backend.edit(
+              path,
+              [{ old: old_string, new: new_string, replaceAll: replace_all === true }],
+              { version }
+            )
+            yield* seen.set(path, edited.version)
+            const { isInexact = false, lines, replaced } = edited
+            const at = `${lines.slice(0, shownPlaces).join(", ")}${lines.length > shownPlaces ? ", …" : ""}`
+            return ToolOutput.make(
+              `Edited ${showPath(path)}: ${plural(replaced, "place")} replaced, at line${lines.length === 1 ? "" : "s"} ${at}.${isInexact ? inexact : ""}`,
+              {
+                details: {
+                  kind: "edit",
+                  path,
+                  replaced,
+                  lines: lines.slice(0, maxDetails),
+                  ...diffsOf(old_string, new_string, lines)
+                }
+              }
+            )
+          })
+        )
+      }, kit.tell),
+      rehearseEdit(kit)
+    )
   })
+
+interface Delete {
+  readonly file_path: string
+  readonly recursive?: boolean | undefined
+}
 
 export const deleteFile = (kit: Kit): FileTool =>
   Tool.make("delete_file", {
@@ -186,18 +195,25 @@ export const deleteFile = (kit: Kit): FileTool =>
       )
     },
     annotations: { destructive: true, idempotent: true },
-    execute: Effect.fnUntraced(function* ({ file_path, recursive }) {
-      const backend = yield* Backend.Backend
-      const path = yield* resolve("delete", file_path, backend)
-      return yield* hold(
-        [path],
-        Effect.fnUntraced(function* () {
-          yield* backend.delete(path, { recursive: recursive === true })
-          return ToolOutput.make(`Deleted ${showPath(path)}.`, { details: { kind: "delete", path } })
-        })
-      )
-    }, kit.tell)
+    ...onFiles(
+      Effect.fnUntraced(function* ({ file_path, recursive }: Delete) {
+        const backend = yield* Backend.Backend
+        const path = yield* resolve("delete", file_path, backend)
+        return yield* hold(
+          [path],
+          Effect.fnUntraced(function* () {
+            yield* backend.delete(path, { recursive: recursive === true })
+            return ToolOutput.make(`Deleted ${showPath(path)}.`, { details: { kind: "delete", path } })
+          })
+        )
+      }, kit.tell)
+    )
   })
+
+interface Move {
+  readonly source: string
+  readonly destination: string
+}
 
 export const moveFile = (kit: Kit): FileTool =>
   Tool.make("move_file", {
@@ -208,16 +224,20 @@ export const moveFile = (kit: Kit): FileTool =>
       destination: Schema.String.annotate({ description: "The path that it shall have, its name included" })
     },
     annotations: { editsFiles: true },
-    execute: Effect.fnUntraced(function* ({ destination, source }) {
-      const backend = yield* Backend.Backend
-      const from = yield* resolve("move", source, backend)
-      const to = yield* resolve("move", destination, backend)
-      return yield* hold(
-        [from, to],
-        Effect.fnUntraced(function* (seen) {
-          yield* moving(seen, backend, from, to, backend.move(from, to))
-          return ToolOutput.make(`Moved ${showPath(from)} to ${showPath(to)}.`, { details: { kind: "move", from, to } })
-        })
-      )
-    }, kit.tell)
+    ...onFiles(
+      Effect.fnUntraced(function* ({ destination, source }: Move) {
+        const backend = yield* Backend.Backend
+        const from = yield* resolve("move", source, backend)
+        const to = yield* resolve("move", destination, backend)
+        return yield* hold(
+          [from, to],
+          Effect.fnUntraced(function* (seen) {
+            yield* moving(seen, backend, from, to, backend.move(from, to))
+            return ToolOutput.make(`Moved ${showPath(from)} to ${showPath(to)}.`, {
+              details: { kind: "move", from, to }
+            })
+          })
+        )
+      }, kit.tell)
+    )
   })
