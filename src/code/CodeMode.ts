@@ -29,6 +29,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as Agent from "../core/Agent.ts"
 import type { ToolDefinition } from "../core/ChatModel.ts"
+import type { Json } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
@@ -40,10 +41,11 @@ import { type Door, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
 import { findLimitProblem } from "./internal/limits.ts"
 import { makePrinted, print, progressOf, shorten, textOf } from "./internal/outputs.ts"
+import { runReviewed } from "./internal/review/review.ts"
 import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import { bindSlot } from "./internal/slots.ts"
-import type { Limits, ScriptError, Scripts } from "./Scripts.ts"
+import type { Asked, Limits, ScriptError, Scripts, Told } from "./Scripts.ts"
 
 const name = "CodeMode"
 
@@ -59,6 +61,12 @@ export interface Options<Tools, Agents> {
   readonly tools?: Tools | undefined
   /** Agents that scripts run by `agent(…)`; without a name the first one. Default: none. */
   readonly agents?: Agents | undefined
+  /**
+   * Has a person approve each script as a whole. The script is rehearsed first: reads are done, changes of files stay in
+   * a copy, and nothing acts. The person sees all effects with the diffs of the files, and the script then does these
+   * and nothing else. Default: `false`, each call is asked about by its own rules.
+   */
+  readonly review?: boolean | undefined
   /** Limits of one script. Default: see each limit. */
   readonly limits?:
     | (Limits & {
@@ -89,28 +97,33 @@ const mostTold = 500
 const agentsAtOnce = 16
 
 /** Tells the model of a failure, and of the calls before it: a corrected script must not repeat them. */
-const failureOf = ({ message, reason, stack = "" }: ScriptError, printed: string, done: ReadonlyArray<string>) =>
-  ToolError.make(
-    [
-      `The script failed (${reason}): ${message}`,
-      ...(stack === "" ? [] : [stack]),
-      ...(done.length === 0
-        ? []
-        : [
-            "These calls of it were done. Don't do them again:",
-            ...done.slice(0, mostDone).map((call) => `- ${call}`),
-            ...(done.length > mostDone ? [`- and ${done.length - mostDone} more`] : [])
-          ]),
-      ...(printed === "" ? [] : ["It had printed:", printed])
-    ].join("\n")
-  )
+const failureOf = (error: ScriptError | ToolError.ToolError, printed: string, done: ReadonlyArray<string>) => {
+  const { message, reason } = error
+  const stack = ToolError.isToolError(error) ? "" : (error.stack ?? "")
+  const lines = [
+    ToolError.isToolError(error) ? message : `The script failed (${reason}): ${message}`,
+    ...(stack === "" ? [] : [stack]),
+    ...(done.length === 0
+      ? []
+      : [
+          "These calls of it were done. Don't do them again:",
+          ...done.slice(0, mostDone).map((call) => `- ${call}`),
+          ...(done.length > mostDone ? [`- and ${done.length - mostDone} more`] : [])
+        ]),
+    ...(printed === "" ? [] : ["It had printed:", printed])
+  ]
+  const text = lines.join("\n")
+  return ToolError.isToolError(error)
+    ? new ToolError.ToolError({ reason: error.reason, message: text })
+    : ToolError.make(text)
+}
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
 const defaultOutput = 30_000
 
 const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyArray<AnyAgent>>): Tool.Tool<unknown> => {
-  const { inline = 3_000, limits = {}, tools = [] } = options
+  const { inline = 3_000, limits = {}, review = false, tools = [] } = options
   const agents = (options.agents ?? []).map((agent): AnyAgent => Agent.around(agent, bindSlot))
   const own = tools.map((tool) => definitionOf(tool))
   const { calls = 256, output = defaultOutput } = limits
@@ -128,30 +141,32 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
       const all = toolsOf(own, context.run.offered)
       const printed = makePrinted()
       const done: Array<string> = []
-      const world: World = {
+      const slots = Semaphore.makeUnsafe(agentsAtOnce)
+      const asked = new Map<string, number>()
+      const makeWorld = (): World => ({
         context,
         tools: all,
         catalogue: catalogueOf(all),
         agents,
-        slots: Semaphore.makeUnsafe(agentsAtOnce),
+        slots,
         calls,
         made: 0,
-        asked: new Map()
-      }
+        asked
+      })
+      const world = makeWorld()
       const key = `${context.threadId ?? context.runId} ${context.callId}`
       let count = 0
+      const onDone = ({ given, kind, name }: Asked): void => {
+        if (kind !== "tool" || findDefinition(world, name)?.annotations.readOnly === true) return
+        done.push(`${name}(${cut(JSON.stringify(given), 200)})`)
+      }
+      const tell = (told: Told): Effect.Effect<void> => {
+        if (told.kind === "text") print(printed, told.text)
+        return count++ < mostTold ? context.emit(progressOf(told)) : Effect.void
+      }
       const door: Door<unknown> = {
-        answer: (asked) =>
-          Effect.tap(answerCall(world, asked), () =>
-            Effect.sync(() => {
-              if (asked.kind !== "tool" || findDefinition(world, asked.name)?.annotations.readOnly === true) return
-              done.push(`${asked.name}(${cut(JSON.stringify(asked.given), 200)})`)
-            })
-          ),
-        tell: (told) => {
-          if (told.kind === "text") print(printed, told.text)
-          return count++ < mostTold ? context.emit(progressOf(told)) : Effect.void
-        },
+        answer: (asked) => Effect.tap(answerCall(world, asked), () => Effect.sync(() => onDone(asked))),
+        tell,
         working: context.working
       }
       const { now, seed } = yield* beginScript(context)
@@ -163,7 +178,10 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
         tools: all.map((tool) => tool.name),
         limits: { ...limits, calls }
       }
-      const value = yield* Effect.catch(runScript(program, door), (error) =>
+      const work: Effect.Effect<Json, ScriptError | ToolError.ToolError, unknown> = review
+        ? runReviewed({ program, makeWorld, tell, onDone })
+        : runScript(program, door)
+      const value = yield* Effect.catch(work, (error) =>
         Effect.flatMap(shorten(textOf(printed, undefined), output, key), (text) =>
           Effect.fail(failureOf(error, text, done))
         )
@@ -175,30 +193,50 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
 
 const refuseMake = makeMiddlewareCheck(name, shapes.codeModeMake)
 
+type Needs<Tools extends ReadonlyArray<Tool.Tool<unknown>>, Agents extends ReadonlyArray<AnyAgent>> =
+  | Scripts
+  | ToolContext
+  | Tool.Services<Tools[number]>
+  | Agent.Services<Agents[number]>
+
 /**
  * Offers `run_script`. Each call of a script passes decoding, rules, approvals, budgets and events like a call of the
  * model, and has the script's call as its parent. A run that is resumed gives a script the stored results of the calls
  * that were done.
  */
-export const make = <
-  const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
-  const Agents extends ReadonlyArray<AnyAgent> = ReadonlyArray<Agent.Agent<unknown, unknown, never>>
->(
-  options: Options<Tools, Agents> = {}
-): Middleware.Middleware<
-  never,
-  Scripts | ToolContext | Tool.Services<Tools[number]> | Agent.Services<Agents[number]>
-> => {
+export const make: {
+  <
+    const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
+    const Agents extends ReadonlyArray<AnyAgent> = ReadonlyArray<Agent.Agent<unknown, unknown, never>>
+  >(
+    options: Options<Tools, Agents> & {
+      /** Has a person approve each script as a whole. */
+      readonly review: true
+    }
+  ): Middleware.Asking<never, Needs<Tools, Agents>>
+  <
+    const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
+    const Agents extends ReadonlyArray<AnyAgent> = ReadonlyArray<Agent.Agent<unknown, unknown, never>>
+  >(
+    options?: Options<Tools, Agents> & {
+      /** Has a person approve each script as a whole. */
+      readonly review?: false | undefined
+    }
+  ): Middleware.Middleware<never, Needs<Tools, Agents>>
+} = <Tools extends ReadonlyArray<Tool.Tool<unknown>>, Agents extends ReadonlyArray<AnyAgent>>(
+  given?: Options<Tools, Agents>
+): Middleware.Asking<never, Needs<Tools, Agents>> => {
+  const options = given ?? {}
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
   const { inline, limits: { calls, memory, output } = {} } = options
   const hidden = [...(options.tools ?? []), ...((options.agents ?? []).length === 0 ? [] : [agentTool])]
   const own = new Set(hidden.map((tool) => tool.name))
-  type Needs = Scripts | ToolContext | Tool.Services<Tools[number]> | Agent.Services<Agents[number]>
   // The types of the options have the needs of their tools and agents.
-  const tools = [makeTool(options), ...hidden] as ReadonlyArray<Tool.Tool<Needs>>
-  return Middleware.make<never, Needs>({
+  const tools = [makeTool(options), ...hidden] as ReadonlyArray<Tool.Tool<Needs<Tools, Agents>>>
+  const parts: Middleware.Parts<never, Needs<Tools, Agents>> = {
     name,
+    ...(options.review === true ? { asks: true } : {}),
     check: () => findLimitProblem(name, 1, { memory, calls, output }) ?? findLimitProblem(name, 0, { inline }),
     state: [stored],
     tools,
@@ -209,5 +247,7 @@ export const make = <
             ...request,
             tools: request.tools.map((tool) => (own.has(tool.name) ? { ...tool, hidden: true as const } : tool))
           })
-  })
+  }
+  // Only with `review` does it ask, and only then its type says so.
+  return Middleware.make<never, Needs<Tools, Agents>>(parts as Middleware.Questioning<never, Needs<Tools, Agents>>)
 }

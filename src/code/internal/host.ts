@@ -37,6 +37,13 @@ export interface Door<R> {
   readonly tell: (told: Told) => Effect.Effect<void, never, R>
   /** Keeps the call of the script at work, so that it is not suspended meanwhile (`ToolContext.working`). */
   readonly working: <A, E, R2>(work: Effect.Effect<A, E, R2>) => Effect.Effect<A, E, R2>
+  /**
+   * Called with the id of each answer as the script gets it. Where it is set, each answer is a message of its own: the
+   * script computes the same again when it gets the same answers in the same order.
+   */
+  readonly onAnswer?: ((id: number) => void) | undefined
+  /** Called once when the script has its result or has failed, before its thread is given back. */
+  readonly onResult?: ((failure: ScriptError | undefined) => void) | undefined
   /** Runs once when the script has ended, before the calls that it left open end. */
   readonly onEnd?: Effect.Effect<void> | undefined
 }
@@ -66,6 +73,16 @@ interface Under {
   readonly broken: Deferred.Deferred<never>
 }
 
+/** Waits until the script has an answer, and rests. */
+const awaitDelivery = (under: Under, answer: Answer): Effect.Effect<void> =>
+  Effect.suspend(() =>
+    under.isOver
+      ? Effect.void
+      : Effect.flatMap(Deferred.await(under.delivery), () =>
+          under.answers.includes(answer) ? awaitDelivery(under, answer) : Effect.void
+        )
+  )
+
 /** Begins a call. From its end until the script has the answer and rests, it counts as work. */
 const beginCall = <R>(under: Under, door: Door<R>, asked: Asked): Effect.Effect<void, never, R> => {
   const deliver = (answer: Answer): Effect.Effect<void> =>
@@ -73,7 +90,7 @@ const beginCall = <R>(under: Under, door: Door<R>, asked: Asked): Effect.Effect<
       under.open--
       under.answers.push(answer)
       Queue.offerUnsafe(under.wake, undefined)
-      return under.isOver ? Effect.void : Deferred.await(under.delivery)
+      return awaitDelivery(under, answer)
     })
   const work = Effect.matchEffect(door.answer(asked), {
     onSuccess: (value) => door.working(deliver({ id: asked.id, value })),
@@ -113,7 +130,12 @@ const follow = Effect.fnUntraced(function* <R>(
 /** Runs a script to its result. */
 const runToResult = Effect.fnUntraced(function* <R>(under: Under, door: Door<R>, most: number, script: Script) {
   const turn = (work: Effect.Effect<Rest, ScriptError>) =>
-    door.working(Effect.flatMap(work, (rest) => follow(under, door, most, rest)))
+    door.working(
+      Effect.flatMap(work, (rest) => follow(under, door, most, rest)).pipe(
+        Effect.tap((result) => Effect.sync(() => result !== undefined && door.onResult?.(undefined))),
+        Effect.tapError((error) => Effect.sync(() => door.onResult?.(error)))
+      )
+    )
   let result = yield* turn(script.begin)
   while (result === undefined) {
     yield* Queue.take(under.wake)
@@ -121,8 +143,10 @@ const runToResult = Effect.fnUntraced(function* <R>(under: Under, door: Door<R>,
     yield* Effect.yieldNow
     yield* Queue.clear(under.wake)
     const { delivery } = under
-    const answers = under.answers.splice(0)
+    const answers = under.answers.splice(0, door.onAnswer === undefined ? under.answers.length : 1)
     if (answers.length === 0) continue
+    if (under.answers.length > 0) yield* Queue.offer(under.wake, undefined)
+    for (const { id } of answers) door.onAnswer?.(id)
     under.delivery = Deferred.makeUnsafe<void>()
     result = yield* Effect.ensuring(turn(script.settle(answers)), Deferred.succeed(delivery, undefined))
   }

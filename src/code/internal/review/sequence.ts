@@ -1,0 +1,45 @@
+/**
+ * The order in which a script gets its answers. A script that gets the same answers in the same order does the same, also
+ * where its branches race with each other.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { Asked } from "../../Scripts.ts"
+import type { Stillness } from "./stillness.ts"
+
+export interface Sequence {
+  /** Names a call by its key. */
+  readonly name: (asked: Asked, key: string) => void
+  /** Waits for the turn of an answer: after all before it, or after all known ones. */
+  readonly await: (key: string) => Effect.Effect<void>
+  readonly onAnswer: (id: number) => void
+  /** The keys of the answers that the script has got. */
+  readonly given: () => ReadonlyArray<string>
+}
+
+/** Makes the sequence of one run of a script, that begins with these answers. */
+export const make = (known: ReadonlyArray<string>, { hold }: Stillness): Sequence => {
+  const places = new Map(known.map((key, at) => [key, at]))
+  const names = new Map<number, string>()
+  const given: Array<string> = []
+  const waiting = new Map<number, Deferred.Deferred<void>>()
+  const isDue = (place: number): boolean => given.length >= place
+  return {
+    name: ({ id }, key) => void names.set(id, key),
+    await: (key) =>
+      Effect.suspend(() => {
+        const place = places.get(key) ?? known.length
+        if (isDue(place)) return Effect.void
+        const turn = waiting.get(place) ?? Deferred.makeUnsafe<void>()
+        waiting.set(place, turn)
+        return hold(Deferred.await(turn))
+      }),
+    onAnswer: (id) => {
+      given.push(names.get(id) ?? "")
+      const turn = waiting.get(given.length)
+      if (turn !== undefined) Deferred.doneUnsafe(turn, Exit.void)
+    },
+    given: () => given
+  }
+}
