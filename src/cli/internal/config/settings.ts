@@ -93,7 +93,7 @@ const schemas = {
   hooks: Schema.Record(Schema.String, Schema.Json),
   models: Schema.Record(Schema.String, Facts),
   search: Schema.Literals(["tavily", "brave", "exa", "serper", "duckduckgo"]),
-  scripts: Schema.Boolean,
+  scripts: Schema.Union([Schema.Boolean, Schema.Literal("review")]),
   plain: Schema.Boolean,
   theme: Schema.String.check(
     Schema.isPattern(themeName, { expected: `${themes.join(" | ")}, or one of an extension, as extension:theme` })
@@ -130,7 +130,8 @@ export const says: { readonly [K in Key]: string } = {
   hooks: "commands and addresses by event, in the form of Claude Code",
   models: `facts of models that the catalogue lacks, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",
-  scripts: "true: agents may run programs over their tools in one call (run_script)",
+  scripts:
+    "true: agents may run programs over their tools in one call (run_script); review: you approve each as a whole",
   plain: "lines instead of a screen",
   theme: `the colours of the chat: ${themes.join(" | ")}, or extension:theme`,
   favourites: "models that come first in /model, as provider:model",

@@ -313,6 +313,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       tellPlace(context, shell, model),
       ...(isGuarded ? [Outside.commands(fs, places.project)] : []),
       ...loaded.flatMap(({ extension }) => extension.middleware ?? []),
+      ...(settings.scripts?.value === "review" ? [CodeMode.make({ review: true })] : []),
       ...(settings.scripts?.value === true ? [CodeMode.make()] : []),
       ...persistence(isDemo ? [] : nextModels(settings, model).map((name) => layerOf(name, undefined))),
       // Behind the other models, so that it counts them and knows their prices.

@@ -184,6 +184,6 @@ export const workersOf = Effect.fnUntraced(function* (
   node: Context.Context<Services>
 ) {
   const { workflows: saved } = yield* Workflows.findWorkflows(places, project)
-  const withScripts = settings.scripts?.value === true
+  const withScripts = settings.scripts !== undefined && settings.scripts.value !== false
   return saved.length === 0 && !withScripts ? [] : [makeWorker(app, background, node, { saved, withScripts })]
 })
