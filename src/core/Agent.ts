@@ -266,7 +266,7 @@ export const program = <
   const problem = checkProgram(options)
   if (problem !== undefined) return { ...invalid(options, problem), input: () => human("") }
   const { description = "", input, keeps = false, middleware = [], name, output, reaches, run, tools = [] } = options
-  const asked = input === undefined ? text : fromSchema(input, "the input")
+  const inputCodec = input === undefined ? text : fromSchema(input, "the input")
   return {
     ...fromDefinition({
       name,
@@ -278,13 +278,13 @@ export const program = <
         reaches: reaches ?? new Set(),
         keeps,
         schema: input,
-        input: asked,
+        input: inputCodec,
         output: output === undefined ? text : fromSchema(output, "the output"),
         // `run` only gets values that the schema decoded.
         run: (value) => run(value as In)
       }
     }),
-    input: (value) => human(asked.say(value))
+    input: (value) => human(inputCodec.say(value))
   }
 }
 

@@ -120,10 +120,10 @@ export type Decision = Approve | Edit | Reject | Respond
  */
 export const digest = (request: Request): string => {
   const { allow, answer, arguments: args, deciders, description, id, path, rule, runId, toolDigest, toolName } = request
-  const shown = [id, runId, path, toolName, args, description, allow, toolDigest, answer, rule, deciders]
+  const fields = [id, runId, path, toolName, args, description, allow, toolDigest, answer, rule, deciders]
   // Requests of earlier versions do not have the mark, and keep their digest.
   const marks = request.byPerson === undefined ? [] : [request.byPerson]
-  return sha256Sync(canonical([...shown, ...marks].map((part) => part ?? null)))
+  return sha256Sync(canonical([...fields, ...marks].map((part) => part ?? null)))
 }
 
 /** Adds the principal and the digest to a decision on a shown request, and the time and the rule if they are set. */

@@ -234,27 +234,27 @@ const whole = (model: Service) => {
   return (turn: Stream.Stream<TurnPart, ModelError>): Stream.Stream<TurnPart, ModelError> =>
     plain(
       transformPull(turn, (pull) => {
-        let done = false
+        let isDone = false
         const check = (parts: Array.NonEmptyReadonlyArray<TurnPart>): Array.NonEmptyReadonlyArray<TurnPart> => {
           const last = parts[parts.length - 1]
           if (last?._tag !== "TurnDone") return parts
-          done = true
+          isDone = true
           const { usage } = last.message
           if (usage === undefined) return parts
           const sound = sanitize(usage)
-          const told = prices === undefined ? sound : sanitize(priced(sound, prices))
-          if (told === usage) return parts
-          const message = { ...last.message, usage: told }
+          const pricedUsage = prices === undefined ? sound : sanitize(priced(sound, prices))
+          if (pricedUsage === usage) return parts
+          const message = { ...last.message, usage: pricedUsage }
           const completed = Array.map(parts, (part) => (part === last ? { ...last, message } : part))
           if (sound === usage || warned) return completed
           warned = true
           return Array.prepend(completed, unsound(model))
         }
         const next = Effect.catchCause(Effect.map(pull, check), (cause) =>
-          !done && Pull.isDoneCause(cause) ? Effect.fail(incomplete(model)) : Effect.failCause(cause)
+          !isDone && Pull.isDoneCause(cause) ? Effect.fail(incomplete(model)) : Effect.failCause(cause)
         )
         // A source that goes on after its turn is done (with an open connection, for one) is not waited for.
-        return Effect.suspend(() => (done ? Cause.done() : next))
+        return Effect.suspend(() => (isDone ? Cause.done() : next))
       })
     )
 }

@@ -157,13 +157,13 @@ const partAt = (line: string): number => {
 
 const parted = (line: string): ReadonlyArray<string> => {
   const rows: Array<string> = []
-  let left = line
-  while (left.length > lineLength) {
-    const at = partAt(left)
-    rows.push(left.slice(0, at))
-    left = left.slice(at)
+  let rest = line
+  while (rest.length > lineLength) {
+    const at = partAt(rest)
+    rows.push(rest.slice(0, at))
+    rest = rest.slice(at)
   }
-  return [...rows, left]
+  return [...rows, rest]
 }
 
 /**

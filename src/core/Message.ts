@@ -7,7 +7,7 @@
  * import { Message } from "effect-deepagents"
  *
  * const question = Message.human("What is in this picture?", { images: [{ url: "https://example.com/cat.png" }] })
- * const shown = Message.text(question)
+ * const text = Message.text(question)
  * ```
  */
 import * as Effect from "effect/Effect"
@@ -107,8 +107,8 @@ export interface Common {
 }
 
 const optionsOf = (options: MessageOptions | undefined) => {
-  const given = options === undefined ? undefined : fromUnknown(options)
-  return given !== undefined && isObject(given) ? { providerOptions: given } : {}
+  const json = options === undefined ? undefined : fromUnknown(options)
+  return json !== undefined && isObject(json) ? { providerOptions: json } : {}
 }
 
 const rest = (options: Common | undefined) => ({

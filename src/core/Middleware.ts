@@ -189,8 +189,8 @@ export type Services<M> = M extends Middleware<infer _E, infer R> ? R : never
 export const findTool = (tools: ReadonlySet<string>, name: string): string | undefined => {
   if (tools.has(name)) return name
   const key = normaliseName(name)
-  const meant = [...tools].filter((tool) => normaliseName(tool) === key)
-  return meant.length === 1 ? meant[0] : undefined
+  const matches = [...tools].filter((tool) => normaliseName(tool) === key)
+  return matches.length === 1 ? matches[0] : undefined
 }
 
 /**

@@ -97,14 +97,14 @@ export const json = (text: string): Result.Result<Found<Json>, ParseError> => {
       fail(`The "${text[start]}" is never closed`, start, text.length)
       continue
     }
-    const found = readJson(text.slice(start, end))
-    if (Result.isFailure(found)) fail("What stands in brackets is not JSON", start, end)
-    else if (isTooDeep(found.success)) {
+    const result = readJson(text.slice(start, end))
+    if (Result.isFailure(result)) fail("What stands in brackets is not JSON", start, end)
+    else if (isTooDeep(result.success)) {
       return Result.fail(
         new ParseError({ problem: `The JSON lies more than ${maxDepth} arrays and objects deep`, position: start })
       )
     } else {
-      if (best === undefined || end - start > best.end - best.start) best = { value: found.success, start, end }
+      if (best === undefined || end - start > best.end - best.start) best = { value: result.success, start, end }
       bracket.lastIndex = end
     }
   }

@@ -116,8 +116,8 @@ const intersect = <A>(left: ReadonlyArray<A> | undefined, right: ReadonlyArray<A
   left === undefined ? right : right === undefined ? left : left.filter((one) => right.includes(one))
 
 const lines = (texts: ReadonlyArray<string | undefined>): string | undefined => {
-  const known = [...new Set(texts.filter((text) => text !== undefined))]
-  return known.length === 0 ? undefined : known.join("\n")
+  const uniqueTexts = [...new Set(texts.filter((text) => text !== undefined))]
+  return uniqueTexts.length === 0 ? undefined : uniqueTexts.join("\n")
 }
 
 /** Joins two questions into a single question that satisfies both. Refuses if no decider or no choice is left. */
@@ -155,11 +155,11 @@ export const compose = (rulings: ReadonlyArray<Ruling | undefined>, own?: Ask): 
   const isSettled = rulings.some((one) => one?._tag === "Allow" && one.settles === true)
   const all = [...rulings, isSettled ? undefined : own].filter((one) => one !== undefined)
   const [first, ...asks] = all.filter((one) => one._tag === "Ask")
-  const asked = asks.reduce<Ask | Refuse | undefined>(
+  const joinedAsk = asks.reduce<Ask | Refuse | undefined>(
     (joined, one) => (joined?._tag === "Ask" ? joinQuestions(joined, one) : joined),
     first
   )
-  return { ruling: all.find((one) => one._tag === "Refuse") ?? asked ?? all[0] ?? allow("default"), rulings: all }
+  return { ruling: all.find((one) => one._tag === "Refuse") ?? joinedAsk ?? all[0] ?? allow("default"), rulings: all }
 }
 
 const effects = { Allow: "Allowed", Ask: "Asks a person", Refuse: "Refused" } as const

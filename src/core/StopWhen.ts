@@ -5,7 +5,7 @@
  * import { pipe } from "effect"
  * import { StopWhen } from "effect-deepagents"
  *
- * const late = pipe(StopWhen.toolCalled("publish"), StopWhen.and(StopWhen.not(StopWhen.toolCalled("review"))))
+ * const condition = pipe(StopWhen.toolCalled("publish"), StopWhen.and(StopWhen.not(StopWhen.toolCalled("review"))))
  * ```
  */
 import * as Effect from "effect/Effect"

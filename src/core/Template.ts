@@ -110,12 +110,12 @@ export const make = <const S extends string>(text: S): Template<HolesIn<S>> => {
 }
 
 const valueAt = (values: unknown, path: string): Value | undefined => {
-  let found: unknown = values
+  let value: unknown = values
   for (const name of path.split(".")) {
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, name)) return undefined
-    found = Reflect.get(found, name)
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined
+    value = Reflect.get(value, name)
   }
-  return typeof found === "string" || typeof found === "number" || typeof found === "boolean" ? found : undefined
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? value : undefined
 }
 
 const escape = (text: string): string => text.replaceAll("{", "{{").replaceAll("}", "}}")

@@ -29,13 +29,13 @@ export const MalformedToolCall = Schema.Struct({
 export interface MalformedToolCall extends Schema.Schema.Type<typeof MalformedToolCall> {}
 
 /** Limits of shown arguments: the length of a value, the number of entries, the depth. */
-const shown = { value: 300, entries: 30, depth: 6 } as const
+const limits = { value: 300, entries: 30, depth: 6 } as const
 
 /** Words that could be taken for the next argument stand in quotes. */
 const ambiguous = /^$|^\s|\s$|, |: |[[\]{}"]/
 
 const renderText = (text: string): string => {
-  const whole = escaped(cutMiddle(text, shown.value, (left) => ` […${left} more…] `))
+  const whole = escaped(cutMiddle(text, limits.value, (left) => ` […${left} more…] `))
   return ambiguous.test(text) ? `"${whole.replaceAll('"', '\\"')}"` : whole
 }
 
@@ -45,9 +45,9 @@ const listParts = (parts: ReadonlyArray<string>, more: number): string =>
 const render = (value: Json, depth: number): string => {
   if (typeof value === "string") return renderText(value)
   if (typeof value !== "object" || value === null) return String(value)
-  if (depth >= shown.depth) return "…"
+  if (depth >= limits.depth) return "…"
   if (isObject(value)) return `{${entries(value, depth + 1)}}`
-  const items = value.slice(0, shown.entries).map((item) => render(item, depth + 1))
+  const items = value.slice(0, limits.entries).map((item) => render(item, depth + 1))
   return `[${listParts(items, value.length - items.length)}]`
 }
 
@@ -55,10 +55,10 @@ const entries = (value: JsonObject, depth: number): string => {
   const parts = Object.keys(value)
     .sort()
     .map((key) => `${renderText(key)}: ${render(value[key] ?? null, depth)}`)
-  const isLong = (part: string): boolean => part.length > shown.value / 3
+  const isLong = (part: string): boolean => part.length > limits.value / 3
   const ordered = [...parts.filter((part) => !isLong(part)), ...parts.filter(isLong)]
-  const kept = ordered.slice(0, shown.entries)
-  return listParts(kept, ordered.length - kept.length)
+  const firstParts = ordered.slice(0, limits.entries)
+  return listParts(firstParts, ordered.length - firstParts.length)
 }
 
 /**

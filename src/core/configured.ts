@@ -15,8 +15,8 @@ export const fromConfigured = <Options extends object>(
   options: Configured<Options> | undefined,
   defaults: Partial<Configured<Options>> = {}
 ): Config.Config<Options> => {
-  const given = Object.entries(options ?? {}).filter(([, value]) => value !== undefined)
-  const entries = Object.entries({ ...defaults, ...Object.fromEntries(given) }).map(
+  const definedOptions = Object.entries(options ?? {}).filter(([, value]) => value !== undefined)
+  const entries = Object.entries({ ...defaults, ...Object.fromEntries(definedOptions) }).map(
     ([key, value]): readonly [string, Config.Config<unknown>] => [
       key,
       Config.isConfig(value) ? value : Config.succeed(value)

@@ -32,13 +32,13 @@ export const union = (current: ReadonlyArray<Cited>, incoming: ReadonlyArray<Cit
   let all = current
   for (const source of incoming) {
     const place = places.get(source.key)
-    const known = place === undefined ? undefined : all[place]
-    if (place === undefined || known === undefined) {
+    const knownSource = place === undefined ? undefined : all[place]
+    if (place === undefined || knownSource === undefined) {
       if (all.length >= limit) continue
       places.set(source.key, all.length)
       all = [...all, source]
-    } else if (Object.keys(source).some((field) => !Object.hasOwn(known, field))) {
-      all = all.with(place, { ...source, ...known })
+    } else if (Object.keys(source).some((field) => !Object.hasOwn(knownSource, field))) {
+      all = all.with(place, { ...source, ...knownSource })
     }
   }
   return all

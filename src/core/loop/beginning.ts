@@ -216,14 +216,17 @@ const resumeFrom = (
   checkpoint: Checkpoint,
   inherited: ReadonlyArray<Decision>
 ): Result.Result<Beginning, AgentError> => {
-  const stored = AgentState.read(checkpoint.state, suspension)
-  if (Result.isFailure(stored)) {
-    const problem = stored.failure.message
+  const savedSuspension = AgentState.read(checkpoint.state, suspension)
+  if (Result.isFailure(savedSuspension)) {
+    const problem = savedSuspension.failure.message
     return Result.fail(fail(compiled, { _tag: "InvalidState", slot: suspension.name, problem }))
   }
-  const open = stored.success !== null && isOpen(checkpoint.messages, stored.success) ? stored.success : null
+  const open =
+    savedSuspension.success !== null && isOpen(checkpoint.messages, savedSuspension.success)
+      ? savedSuspension.success
+      : null
   const ids = new Set(open?.requests.map((request) => request.id))
-  const reopened = reopen(checkpoint.messages, stored.success)
+  const reopened = reopen(checkpoint.messages, savedSuspension.success)
   if (reopened.messages.length === 0) return failInput(compiled, "the checkpoint has no messages to continue")
   const decided = decide(open, [...decisions, ...inherited.filter((decision) => ids.has(decision.id))])
   if (Result.isFailure(decided)) return failInput(compiled, decided.failure)
@@ -238,7 +241,7 @@ const resumeFrom = (
     rounds: Math.max(0, checkpoint.rounds - (isRoundOpen(compiled, reopened) ? 1 : 0)),
     left: tracesOf(reopened.turn, decided.success),
     suspension: decided.success,
-    voids: stored.success !== null && open === null ? openRequests(stored.success) : undefined
+    voids: savedSuspension.success !== null && open === null ? openRequests(savedSuspension.success) : undefined
   })
 }
 
@@ -271,7 +274,7 @@ export const openThread = Effect.fnUntraced(function* (
   }
   const { hold, open } = journal.value
   const toError = (error: SessionError) => fail(compiled, { _tag: "Thread", error })
-  const held = hold === undefined ? undefined : yield* Effect.mapError(hold(threadId), toError)
+  const lease = hold === undefined ? undefined : yield* Effect.mapError(hold(threadId), toError)
   const opened = Effect.flatMap(open(threadId), (thread) => seal(threadId, thread, compiled.slots, isResume(input)))
-  return { ...(yield* Effect.mapError(opened, toError)), held }
+  return { ...(yield* Effect.mapError(opened, toError)), held: lease }
 })

@@ -135,16 +135,16 @@ const converse = Effect.fnUntraced(function* (
   const { call, live: parent } = attempt
   const agent = compiled.definition.name
   Inside.adopt(attempt, place, agent)
-  const found = yield* Effect.fromResult(Inside.find(attempt, place, "Child"))
-  const ends = found?.ends ?? []
-  const known = found === undefined ? undefined : yield* Inside.conversationOf(attempt, place)
+  const record = yield* Effect.fromResult(Inside.find(attempt, place, "Child"))
+  const ends = record?.ends ?? []
+  const conversation = record === undefined ? undefined : yield* Inside.conversationOf(attempt, place)
   const words = digest(input, options.history)
   // Inputs that were given at once may come in another order now.
   const nth = Inside.count(attempt, `${place}: ${words}`)
   const end = ends.filter((one) => one.input === words)[nth - 1]
-  if (end !== undefined && known !== undefined) return yield* answered(parent, compiled, known, end)
-  const isOpen = known !== undefined && known.messages.length > (ends.at(-1)?.to ?? 0)
-  const resumes = isOpen && (found?.open === undefined || found.open === words)
+  if (end !== undefined && conversation !== undefined) return yield* answered(parent, compiled, conversation, end)
+  const isOpen = conversation !== undefined && conversation.messages.length > (ends.at(-1)?.to ?? 0)
+  const resumes = isOpen && (record?.open === undefined || record.open === words)
   Inside.keep(attempt, place, { _tag: "Child", agent, open: words, ends })
   let child: Live | undefined
   const journalSlot = Inside.journalSlot(attempt, place)
@@ -152,14 +152,16 @@ const converse = Effect.fnUntraced(function* (
     parent,
     call.id,
     compiled,
-    resumes ? { _tag: "Resume", checkpoint: known, decisions: [], unknownOutcome: parent.unknownOutcome } : input,
-    resumes ? {} : known === undefined ? options : { history: known.messages, state: known.state },
+    resumes
+      ? { _tag: "Resume", checkpoint: conversation, decisions: [], unknownOutcome: parent.unknownOutcome }
+      : input,
+    resumes ? {} : conversation === undefined ? options : { history: conversation.messages, state: conversation.state },
     {
       under: call,
       journalSlot,
       onLive: (live) => {
         child = live
-        Inside.attach(attempt, place, live, known?.messages ?? [])
+        Inside.attach(attempt, place, live, conversation?.messages ?? [])
       }
     }
   )

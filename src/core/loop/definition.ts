@@ -145,11 +145,11 @@ const hooks = <Name extends keyof Middleware<unknown, unknown>>(
   middleware: ReadonlyArray<Middleware<unknown, unknown>>,
   name: Name
 ): ReadonlyArray<Hook<Name>> => {
-  const found = middleware.flatMap((one) => {
+  const all = middleware.flatMap((one) => {
     const hook = one[name]
     return hook === undefined ? [] : [hook]
   })
-  return freeze(found)
+  return freeze(all)
 }
 
 /** Most agents have nothing of most kinds, so they share it. */
@@ -185,11 +185,11 @@ export const withoutNamed = (
   names: ReadonlyArray<string>
 ): ReadonlyArray<Middleware<unknown, unknown>> => {
   for (const name of names) {
-    const found = middleware.filter((one) => one.name === name)
-    const guards = found.some(({ inherit, rulings }) => inherit === true || rulings !== undefined)
+    const matches = middleware.filter((one) => one.name === name)
+    const guards = matches.some(({ inherit, rulings }) => inherit === true || rulings !== undefined)
     const there = middleware.map((one) => one.name)
     const problem =
-      found.length === 0
+      matches.length === 0
         ? `the middleware "${name}" can't be turned off: the agent has ${there.join(", ")}.${didYouMean(name, there)}`
         : guards
           ? `the middleware "${name}" guards the agent and its sub-agents, so it can't be turned off`

@@ -25,18 +25,19 @@ const listFirst = (problems: ReadonlyArray<string>): string =>
  */
 export const refresh = Effect.fnUntraced(function* (live: Live) {
   const { definition, dynamicTools, toolset: fixed } = live.compiled
-  const given: Array<ReadonlyArray<Tool<unknown>>> = []
-  for (const ask of dynamicTools) given.push(yield* ask(live.run))
-  if (live.turn.given !== undefined && given.every((one, index) => one === live.turn.given?.[index])) return
-  const taken = new Set(fixed.tools.keys())
-  if (definition.output !== undefined) taken.add(finalAnswer)
+  const lists: Array<ReadonlyArray<Tool<unknown>>> = []
+  for (const ask of dynamicTools) lists.push(yield* ask(live.run))
+  if (live.turn.given !== undefined && lists.every((one, index) => one === live.turn.given?.[index])) return
+  const takenNames = new Set(fixed.tools.keys())
+  if (definition.output !== undefined) takenNames.add(finalAnswer)
   const more: Array<Tool<unknown>> = []
   const leftOut: Array<string> = []
-  for (const tool of given.flat()) {
-    const problem = problemOf(tool) ?? (taken.has(tool.name) ? `there is a tool "${tool.name}" already` : undefined)
+  for (const tool of lists.flat()) {
+    const problem =
+      problemOf(tool) ?? (takenNames.has(tool.name) ? `there is a tool "${tool.name}" already` : undefined)
     if (problem !== undefined) leftOut.push(problem)
     else {
-      taken.add(tool.name)
+      takenNames.add(tool.name)
       more.push(tool)
     }
   }
@@ -49,7 +50,7 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
   const now = new Map<string, string>()
   for (const tool of ordered) now.set(tool.name, digestOf(tool))
   const changed = [...now].flatMap(([name, digest]) => ((before.get(name) ?? digest) === digest ? [] : [`"${name}"`]))
-  live.turn.given = given
+  live.turn.given = lists
   const earlier = new Map(live.turn.toolset.definitions.map((one) => [one.name, one]))
   live.turn.toolset = extend(fixed, ordered, ({ name }) =>
     before.get(name) === now.get(name) ? earlier.get(name) : undefined

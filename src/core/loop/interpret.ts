@@ -167,10 +167,10 @@ const windUp = Effect.fnUntraced(function* (live: Live, cause: Cause.Cause<unkno
 /** Reports the end of a run by its terminal event. */
 const announce = (origin: Origin, live: Live | undefined, exit: Exit.Exit<AgentResult<unknown>, unknown>): void => {
   origin.ending = true
-  const spent = { usage: live?.run.usage ?? zero, rounds: live?.run.round ?? 0 }
-  if (Exit.isSuccess(exit)) reportEnd(origin, { _tag: "RunCompleted", stopReason: exit.value.stopReason, ...spent })
-  else if (Cause.hasInterrupts(exit.cause)) reportEnd(origin, { _tag: "RunInterrupted", ...spent })
-  else reportEnd(origin, { _tag: "RunFailed", error: describe(exit.cause), ...spent })
+  const totals = { usage: live?.run.usage ?? zero, rounds: live?.run.round ?? 0 }
+  if (Exit.isSuccess(exit)) reportEnd(origin, { _tag: "RunCompleted", stopReason: exit.value.stopReason, ...totals })
+  else if (Cause.hasInterrupts(exit.cause)) reportEnd(origin, { _tag: "RunInterrupted", ...totals })
+  else reportEnd(origin, { _tag: "RunFailed", error: describe(exit.cause), ...totals })
   if (origin.path.length === 1) origin.hub.isOver = true
 }
 

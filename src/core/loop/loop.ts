@@ -276,8 +276,8 @@ const answeredFor = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
   yield* settle(live)
   const { output } = live.compiled.definition
   if (output === undefined) return stop(stopReason, Message.text(answer))
-  const read = yield* Output.readAnswer(live, output, answer)
-  if (read._tag === "Answer") return stop(stopReason, read.text, read.output)
+  const result = yield* Output.readAnswer(live, output, answer)
+  if (result._tag === "Answer") return stop(stopReason, result.text, result.output)
   const text = Message.text(answer)
   // A budget that ends an agent before its first turn says why. That is no answer that could fit.
   if (stopReason.startsWith("budget:")) return yield* Output.noAnswer(live, stopReason, text)

@@ -47,20 +47,20 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
     const stopReason = directive?._tag === "End" ? directive.stopReason : "completed"
     return { stopReason, text, output, pending: [] } satisfies Ending
   }
-  const asked = questionIn(messages)
-  if (asked === undefined || live.round.batch.length > 0) {
+  const question = questionIn(messages)
+  if (question === undefined || live.round.batch.length > 0) {
     const problem =
       "there is no question for it: the conversation ends in the middle of a turn of another agent; give an input"
     return yield* Effect.fail(failed(live, { _tag: "InvalidInput", problem }))
   }
-  const input = yield* Effect.mapError(program.input.read(Message.text(asked)), (problem) =>
+  const input = yield* Effect.mapError(program.input.read(Message.text(question)), (problem) =>
     failed(live, { _tag: "InvalidInput", problem: misfit(program, problem) })
   )
   yield* startRound(live, false)
   // Decisions hold for every later resume.
   if (live.round.suspension !== null) yield* live.run.state.set(suspension, live.round.suspension)
   yield* save(live)
-  const call = untouched({ id: openCallId(program, messages) ?? asked.id, name: live.compiled.definition.name })
+  const call = untouched({ id: openCallId(program, messages) ?? question.id, name: live.compiled.definition.name })
   const work = Effect.onError(
     Effect.suspend(() => program.run(input)),
     (cause) => Effect.sync(() => forgetFailure(live, call.id, Cause.squash(cause)))
@@ -70,7 +70,7 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
     const { decisions, requests } = live.round.suspension ?? none
     const decided = new Set(decisions.map(({ id }) => id))
     yield* live.run.state.set(suspension, {
-      messageId: asked.id,
+      messageId: question.id,
       requests: [...requests.filter(({ id }) => decided.has(id)), ...call.suspended],
       decisions,
       waiting: [],

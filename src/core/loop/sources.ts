@@ -16,11 +16,11 @@ const none: ReadonlyArray<Sources.Cited> = []
 export const register = Effect.fnUntraced(function* (live: Live, given: ReadonlyArray<Sources.Cited>, callId?: string) {
   const sources = given.slice(0, most).map(Sources.make)
   yield* live.run.state.set(slot, sources)
-  const found = numbered(yield* live.run.state.get(slot), sources)
-  if (found.length > 0) {
-    yield* emit(live, { _tag: "SourcesFound", ...(callId === undefined ? {} : { callId }), sources: found })
+  const numberedSources = numbered(yield* live.run.state.get(slot), sources)
+  if (numberedSources.length > 0) {
+    yield* emit(live, { _tag: "SourcesFound", ...(callId === undefined ? {} : { callId }), sources: numberedSources })
   }
-  return found
+  return numberedSources
 })
 
 /** Adds the list of sources to an output, numbered as the run knows them: its own, then those of its inner calls. */
@@ -31,10 +31,10 @@ export const withSources = Effect.fnUntraced(function* (
 ) {
   const own = output.sources ?? none
   if (own.length + inner.length === 0) return output
-  const given = own.length === 0 ? [] : yield* register(live, own, id)
+  const ownSources = own.length === 0 ? [] : yield* register(live, own, id)
   const others = inner.length === 0 ? [] : numbered(yield* live.run.state.get(slot), inner)
-  const numbers = new Set(given.map(({ number }) => number))
-  const all = [...given, ...others.filter(({ number }) => !numbers.has(number))].slice(0, most)
+  const numbers = new Set(ownSources.map(({ number }) => number))
+  const all = [...ownSources, ...others.filter(({ number }) => !numbers.has(number))].slice(0, most)
   return all.length === 0
     ? output
     : { ...output, content: [...output.content, Content.text(`\nSources:\n${Sources.render(all)}`)] }

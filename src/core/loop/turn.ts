@@ -76,14 +76,14 @@ export const makeNextTurn = (
   onTurn: (request: ModelRequest) => void
 ): Next => {
   const door: Next = (request) => {
-    const shown = request.tools.some(isHidden)
+    const visibleRequest = request.tools.some(isHidden)
       ? { ...request, tools: request.tools.filter((tool) => !isHidden(tool)) }
       : request
     if (request.purpose === "turn") {
       run.offered = allowedOf(request)
-      onTurn(shown)
+      onTurn(visibleRequest)
     }
-    return (request.session ?? session).nextTurn(shown)
+    return (request.session ?? session).nextTurn(visibleRequest)
   }
   return wrapModelCall.reduceRight<Next>((next, hook) => around(run, hook, next), door)
 }
@@ -126,8 +126,8 @@ const canonical = (
     deep.length === 0 ? message.malformedToolCalls : [...message.malformedToolCalls, ...deep.map(tooDeep)]
   let changed = deep.length > 0
   const freshId = (id: string): string => {
-    const known = started?.get(id)?.id ?? id
-    const own = isTaken(live, known) ? live.makeId() : known
+    const startedId = started?.get(id)?.id ?? id
+    const own = isTaken(live, startedId) ? live.makeId() : startedId
     live.turn.callIds.add(own)
     changed ||= own !== id
     return own
@@ -183,8 +183,10 @@ export const withAccepted = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ModelRequest, unknown> {
   // Reading a slot makes it a part of the state that people see.
   if ((yield* live.run.state.names(accepted.name)).length === 0) return request
-  const kept = yield* live.run.state.get(accepted)
-  return kept !== null && kept.after === request.messages.at(-1)?.id ? { ...request, resume: kept.resume } : request
+  const acceptedTurn = yield* live.run.state.get(accepted)
+  return acceptedTurn !== null && acceptedTurn.after === request.messages.at(-1)?.id
+    ? { ...request, resume: acceptedTurn.resume }
+    : request
 })
 
 /** Reads the parts of a turn: reports them, drafts them, and makes the message of the turn. */
@@ -194,7 +196,7 @@ const makeReader = (live: Live, request: ModelRequest) => {
   const draft = draftOf(live)
   let started: Map<string, Started> | undefined
   let thinking = false
-  let done: Message.AiMessage | undefined
+  let answer: Message.AiMessage | undefined
   let resume: JsonObject | undefined
   let isKept = false
 
@@ -236,7 +238,7 @@ const makeReader = (live: Live, request: ModelRequest) => {
         partialTurn.reasoning = ""
         partialTurn.calls = ""
         started = undefined
-        done = undefined
+        answer = undefined
         draft?.restart()
         return report(live, part)
       case "Warning":
@@ -248,13 +250,13 @@ const makeReader = (live: Live, request: ModelRequest) => {
       case "TurnDone":
         countUsage(live, part.message.usage)
         partialTurn.isCounted = true
-        done = part.message
+        answer = part.message
     }
   }
   return {
     draft,
     take,
-    message: () => done && canonical(live, announced(live, done), started),
+    message: () => answer && canonical(live, announced(live, answer), started),
     /** The turn that the provider accepted since the last look. */
     accepted: () => {
       const one = resume
@@ -271,7 +273,7 @@ const modelOf = ({ run }: Live) => run.model ?? absent
 /** Asks the model something on the side: the same door, no events, nothing appended. */
 export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnType<Run["call"]> =>
   Effect.suspend(() => {
-    let done: Message.AiMessage | undefined
+    let answer: Message.AiMessage | undefined
     const turn = live.turn.next({
       systemPrompt: "",
       tools: [],
@@ -281,14 +283,14 @@ export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnTyp
       ...request
     })
     const take = (part: TurnPart): void => {
-      if (part._tag === "TurnRestarted") done = undefined
+      if (part._tag === "TurnRestarted") answer = undefined
       if (part._tag !== "TurnDone") return
       countUsage(live, part.message.usage)
-      done = part.message
+      answer = part.message
     }
     return Effect.flatMap(
       Stream.runForEachArray(turn, (parts) => Effect.sync(() => parts.forEach(take))),
-      () => (done === undefined ? Effect.fail(incomplete(modelOf(live))) : Effect.succeed(done))
+      () => (answer === undefined ? Effect.fail(incomplete(modelOf(live))) : Effect.succeed(answer))
     )
   })
 

@@ -47,18 +47,18 @@ const toolTokens = ({ description, name, parameters }: ToolDefinition): number =
  * new in it.
  */
 const makeMeter = () => {
-  const known = new WeakMap<object, number>()
+  const sizes = new WeakMap<object, number>()
   let prompt = { text: "", tokens: 0 }
   let list: ReadonlyArray<Message> = []
   let count = 0
   let counted = none()
 
   const measureOnce = <K extends object>(key: K, tokens: (key: K) => number): number => {
-    const before = known.get(key)
+    const before = sizes.get(key)
     if (before !== undefined) return before
-    const made = tokens(key)
-    known.set(key, made)
-    return made
+    const size = tokens(key)
+    sizes.set(key, size)
+    return size
   }
 
   const goesOn = (messages: ReadonlyArray<Message>, length: number): boolean => {
@@ -142,15 +142,15 @@ export const makeMeasure = ({ origin, run }: From & { readonly run: OwnRun }): (
     if (!hub.watched || last === run.round) return
     last = run.round
     const { length } = request.messages
-    let asked: ModelRequest | undefined = request
-    let made = none()
+    let requestToCount: ModelRequest | undefined = request
+    let counts = none()
     const count = (): Parts => {
-      if (asked !== undefined) {
+      if (requestToCount !== undefined) {
         meter ??= makeMeter()
-        made = meter(asked, length)
-        asked = undefined
+        counts = meter(requestToCount, length)
+        requestToCount = undefined
       }
-      return made
+      return counts
     }
     const fields = {
       _tag: "ContextMeasured",

@@ -30,10 +30,10 @@ const parsed = (text: string) => parseText(text, "the answer")
 export const decodeText = (output: Output, text: string): Effect.Effect<unknown, string> => {
   const whole = parsed(text)
   if (Result.isSuccess(whole)) return output.decode(whole.success)
-  const found = findJson(text)
-  return Result.isFailure(found)
+  const jsonPart = findJson(text)
+  return Result.isFailure(jsonPart)
     ? Effect.fail(whole.failure)
-    : Effect.mapError(output.decode(found.success.value), () => whole.failure)
+    : Effect.mapError(output.decode(jsonPart.success.value), () => whole.failure)
 }
 
 /** Providers want an object as the root: other schemas are wrapped under this key. */

@@ -86,12 +86,12 @@ const checking = (jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<unkno
 }
 
 export const fromStandard = <A>(schema: StandardSchema<A>): Decoder<A> => {
-  const made = Result.filterOrFail(
+  const jsonSchema = Result.filterOrFail(
     standard.jsonSchemaOf(schema),
     (json) => json["type"] === "object",
     () => "the schema is not the schema of an object; wrap it in one"
   )
-  return Result.match(made, {
+  return Result.match(jsonSchema, {
     onSuccess: (json) => fromLenient(json, standard.lenient(json, schema, "the arguments"), asDecoded(json)),
     onFailure: (problem) => ({
       jsonSchema: { type: "object" },

@@ -23,8 +23,8 @@ const completed = (value: Json, other: Json): Json => {
 
 /** Returns the arguments themselves if they are equal, so that there is one value to decide on. */
 const settled = (schema: JsonObject, whole: Json, args: JsonObject): JsonObject => {
-  const given = withDefaults(schema, isObject(whole) ? whole : args)
-  return canonical(given) === canonical(args) ? args : given
+  const effectiveArgs = withDefaults(schema, isObject(whole) ? whole : args)
+  return canonical(effectiveArgs) === canonical(args) ? args : effectiveArgs
 }
 
 export type Write<in A> = (value: A, args: JsonObject) => JsonObject
@@ -37,11 +37,15 @@ export const byCodec = (jsonSchema: JsonObject, codec: Schema.ConstraintEncoder<
   const encode = Schema.encodeUnknownResult(codec)
   return (value, args) => {
     const plain = fromUnknown(value)
-    const written = Result.flatMap(
+    const encoding = Result.flatMap(
       Result.try(() => encode(value)),
       (result) => result
     )
-    return settled(jsonSchema, Result.isSuccess(written) ? completed(fromUnknown(written.success), plain) : plain, args)
+    return settled(
+      jsonSchema,
+      Result.isSuccess(encoding) ? completed(fromUnknown(encoding.success), plain) : plain,
+      args
+    )
   }
 }
 

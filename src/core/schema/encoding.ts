@@ -51,8 +51,8 @@ const unknownTag = (
   if (!Array.isArray(content)) return undefined
   for (const [index, block] of content.entries()) {
     const path = `${prefix === "" ? "" : `${prefix}.`}content[${index}]`
-    const found = isObject(block) ? checkTag("type", blockTypes, path, block["type"]) : undefined
-    if (found !== undefined) return found
+    const blockType = isObject(block) ? checkTag("type", blockTypes, path, block["type"]) : undefined
+    if (blockType !== undefined) return blockType
   }
   return undefined
 }

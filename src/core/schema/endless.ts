@@ -15,17 +15,17 @@ const alternativesOf = (schema: JsonObject, root: JsonObject): ReadonlyArray<Jso
  * it never comes to an end.
  */
 export const isEndless = (root: JsonObject): boolean => {
-  const done = new Set<JsonObject>()
+  const finite = new Set<JsonObject>()
   const open = new Set<JsonObject>()
   /** Visits a schema and its alternatives for the same value. */
   const visit = (schema: Json): boolean => {
-    if (!isObject(schema) || done.has(schema)) return false
+    if (!isObject(schema) || finite.has(schema)) return false
     if (open.has(schema)) return true
     open.add(schema)
-    const found = alternativesOf(schema, root).some(visit)
+    const hasCycle = alternativesOf(schema, root).some(visit)
     open.delete(schema)
-    done.add(schema)
-    return found
+    finite.add(schema)
+    return hasCycle
   }
   const todo: Array<Json> = [root]
   const seen = new Set<Json>()

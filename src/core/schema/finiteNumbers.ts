@@ -38,15 +38,15 @@ const mapChildren = (ast: SchemaAST.AST, recur: Recur, encoding: SchemaAST.Encod
 export const withFiniteNumbers = <A>(
   schema: Schema.ConstraintCodec<A, unknown>
 ): Schema.ConstraintCodec<A, unknown> => {
-  const known = new WeakMap<SchemaAST.AST, SchemaAST.AST>()
+  const copies = new WeakMap<SchemaAST.AST, SchemaAST.AST>()
   const recur = (ast: SchemaAST.AST): SchemaAST.AST => {
-    const before = known.get(ast)
+    const before = copies.get(ast)
     if (before !== undefined) return before
     const links = ast.encoding?.map((link) => new SchemaAST.Link(recur(link.to), link.transformation))
     const [first, ...rest] = links ?? []
-    const made = mapChildren(ast, recur, first === undefined ? undefined : [first, ...rest])
-    known.set(ast, made)
-    return made
+    const result = mapChildren(ast, recur, first === undefined ? undefined : [first, ...rest])
+    copies.set(ast, result)
+    return result
   }
   return Schema.make(recur(schema.ast))
 }

@@ -75,9 +75,9 @@ const make = (
     jsonSchema,
     problem: undefined,
     write: Effect.fnUntraced(function* (value) {
-      const written = toText(yield* Effect.fromResult(encode(value)))
-      yield* readText(written)
-      return written
+      const encodedText = toText(yield* Effect.fromResult(encode(value)))
+      yield* readText(encodedText)
+      return encodedText
     }),
     say: (value) => toText(Result.getOrElse(encode(value), () => fromUnknown(value))),
     read: readText

@@ -60,8 +60,8 @@ const suspendedCalls = (suspension: Suspension): Suspended => ({
  * the first call of its turn begins.
  */
 const standIn = ({ id, isMalformed, name }: Unanswered, suspended: Suspended | undefined): ToolMessage => {
-  const known = suspended?.answers.get(id)
-  if (known !== undefined) return known
+  const answer = suspended?.answers.get(id)
+  if (answer !== undefined) return answer
   const text = isMalformed
     ? neverBegun
     : suspended === undefined || suspended.unknown.has(id)
@@ -159,11 +159,11 @@ export const mend = (
     messages.push(message)
     const answers = turns.get(at)
     if (message.role !== "ai" || answers === undefined) continue
-    const known = suspension?.messageId === message.id ? suspended : undefined
+    const suspendedHere = suspension?.messageId === message.id ? suspended : undefined
     for (const call of callsOf(message)) {
       const answer = answers.get(call.id)
       const isMissing = at === last.at && (answer === undefined || missing.length > 0)
-      ;(isMissing ? missing : messages).push(answer ?? standIn(call, known))
+      ;(isMissing ? missing : messages).push(answer ?? standIn(call, suspendedHere))
     }
   }
   return { messages, missing }
@@ -187,7 +187,7 @@ export const reopen = (history: ReadonlyArray<Message>, suspension: Suspension |
   if (turn === undefined || isCutOff) return { messages: [...messages, ...missing], turn: undefined, open: [] }
   const answers = collect(history).get(at)
   const open = new Set(missing.map((answer) => answer.toolCallId))
-  const known = suspension?.messageId === turn.id ? suspendedCalls(suspension).answers : undefined
+  const suspendedAnswers = suspension?.messageId === turn.id ? suspendedCalls(suspension).answers : undefined
   return {
     messages,
     turn,
@@ -196,7 +196,7 @@ export const reopen = (history: ReadonlyArray<Message>, suspension: Suspension |
       .map(({ id, name }) => ({
         id,
         name,
-        answer: answers?.get(id) ?? known?.get(id)
+        answer: answers?.get(id) ?? suspendedAnswers?.get(id)
       }))
   }
 }

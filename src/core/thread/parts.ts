@@ -31,13 +31,13 @@ export interface Part extends Schema.Schema.Type<typeof Part> {}
  */
 export const partial = (parts: ReadonlyArray<Part>): AiMessage | undefined => {
   const last = parts.at(-1)
-  const said = { Text: "", Reasoning: "" }
+  const texts = { Text: "", Reasoning: "" }
   const calls = new Map<string, { readonly name: string; raw: string }>()
   for (const part of parts) {
     if (part.turn !== last?.turn) continue
     for (const one of part.pieces) {
       if (one._tag !== "Call") {
-        said[one._tag] = said[one._tag].slice(0, one.from) + one.text
+        texts[one._tag] = texts[one._tag].slice(0, one.from) + one.text
         continue
       }
       const call = calls.get(one.id) ?? { name: one.name, raw: "" }
@@ -45,10 +45,10 @@ export const partial = (parts: ReadonlyArray<Part>): AiMessage | undefined => {
       calls.set(one.id, call)
     }
   }
-  if (last === undefined || (said.Text === "" && said.Reasoning === "" && calls.size === 0)) return undefined
+  if (last === undefined || (texts.Text === "" && texts.Reasoning === "" && calls.size === 0)) return undefined
   const content = [
-    ...(said.Reasoning === "" ? [] : [Content.reasoning(said.Reasoning)]),
-    ...(said.Text === "" ? [] : [Content.text(said.Text)])
+    ...(texts.Reasoning === "" ? [] : [Content.reasoning(texts.Reasoning)]),
+    ...(texts.Text === "" ? [] : [Content.text(texts.Text)])
   ]
   const malformedToolCalls = [...calls].map(([id, call]) => ({
     id,

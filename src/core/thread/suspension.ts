@@ -101,8 +101,8 @@ const indexes = new WeakMap<Suspension, Index>()
 
 /** The requests of a suspension by call and its decisions by request: one turn may have thousands of them. */
 const indexOf = (current: Suspension): Index => {
-  const known = indexes.get(current)
-  if (known !== undefined) return known
+  const cachedIndex = indexes.get(current)
+  if (cachedIndex !== undefined) return cachedIndex
   const requests = new Map<string, Array<Request>>()
   for (const request of current.requests) {
     const others = requests.get(request.callId)

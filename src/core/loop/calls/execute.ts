@@ -150,11 +150,11 @@ export const runAttempt = <A, E>(
 ): Effect.Effect<A, E, unknown> =>
   Effect.suspend(() => {
     const attempt = Inside.begin(live, call)
-    const done = Effect.onExitPrimitive(inContext(live, call, work, openDoors(attempt), attempt), (exit) => {
+    const trackedWork = Effect.onExitPrimitive(inContext(live, call, work, openDoors(attempt), attempt), (exit) => {
       attempt.over = true
       return live.records.inside !== undefined && exit._tag === "Success" ? warnOfDrift(attempt) : undefined
     })
-    const whole = wrap === undefined ? done : wrap(attempt, done)
+    const whole = wrap === undefined ? trackedWork : wrap(attempt, trackedWork)
     return live.compiled.suspends ? Effect.raceFirst(whole, awaitStillness(attempt)) : whole
   })
 
@@ -196,17 +196,19 @@ const containDefects = <A>(name: string, effect: Effect.Effect<A, ToolError, unk
  * its records has another input, and drops that work.
  */
 const warnOfDrift = (attempt: Attempt): Effect.Effect<void> | undefined => {
-  const left = Inside.leftOver(attempt)
-  if (left.length === 0) return undefined
+  const unusedPlaces = Inside.leftOver(attempt)
+  if (unusedPlaces.length === 0) return undefined
   const { call, live } = attempt
   if (call.outer === undefined && live.compiled.definition.program?.keeps === true) {
-    Inside.forgetPlaces(attempt, left)
+    Inside.forgetPlaces(attempt, unusedPlaces)
     const what =
-      left.length === 1 ? "A result of an earlier input was" : `${left.length} results of earlier inputs were`
+      unusedPlaces.length === 1
+        ? "A result of an earlier input was"
+        : `${unusedPlaces.length} results of earlier inputs were`
     return live.run.warn("records-unused", `${what} not asked for by this input, and dropped.`)
   }
-  const places = left.slice(0, 5).map((place) => cut(place.replace(/:[0-9a-f]{32}#/, "#"), 80))
-  const more = left.length > places.length ? " …" : ""
+  const places = unusedPlaces.slice(0, 5).map((place) => cut(place.replace(/:[0-9a-f]{32}#/, "#"), 80))
+  const more = unusedPlaces.length > places.length ? " …" : ""
   return live.run.warn(
     "replay-drift",
     `"${call.name}" ran again, and left out earlier requests: ${places.join(", ")}${more}. Its code has changed, or it depends on the time, on chance, or on data that is not recorded.`
@@ -217,17 +219,17 @@ const warnOfDrift = (attempt: Attempt): Effect.Effect<void> | undefined => {
 const unusedLimit = 20
 
 const noteUnusedWork = (attempt: Attempt): string => {
-  const left = Inside.leftAlone(attempt)
-  if (left.length === 0) return ""
-  const shown = left
+  const unusedWork = Inside.leftAlone(attempt)
+  if (unusedWork.length === 0) return ""
+  const lines = unusedWork
     .slice(0, unusedLimit)
     .map(({ name, outcome }) =>
       outcome === undefined
         ? `- "${name}" was begun. Whether it took effect is not known: look before you repeat it.`
         : `- "${name}" was done. Its result: ${cut(outcome, 1_000)}`
     )
-  const more = left.length > shown.length ? [`- and ${left.length - shown.length} more`] : []
-  return ["An earlier run of this call did this, and does not use it now:", ...shown, ...more, ""].join("\n")
+  const more = unusedWork.length > lines.length ? [`- and ${unusedWork.length - lines.length} more`] : []
+  return ["An earlier run of this call did this, and does not use it now:", ...lines, ...more, ""].join("\n")
 }
 
 /** Lists unused work of an earlier run for the model. */
@@ -321,8 +323,8 @@ const reportOutcome = (live: Live, call: Call, outcome: Outcome, since: number):
   const base = { ...namesOf(call), text, durationMillis }
   if ("error" in outcome) return emit(live, { _tag: "ToolFailed", ...base, reason: outcome.error.reason })
   const { details, isError } = outcome.output
-  const shown = details === undefined ? base : { ...base, details: fromUnknown(details) }
+  const fields = details === undefined ? base : { ...base, details: fromUnknown(details) }
   return isError
-    ? emit(live, { _tag: "ToolFailed", ...shown, reason: "Failed" })
-    : emit(live, { _tag: "ToolCompleted", ...shown })
+    ? emit(live, { _tag: "ToolFailed", ...fields, reason: "Failed" })
+    : emit(live, { _tag: "ToolCompleted", ...fields })
 }

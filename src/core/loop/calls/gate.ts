@@ -92,9 +92,9 @@ export const judge = (
 const rewrite = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Due>) {
   let open = calls
   for (const rewriteAll of live.compiled.rewrites) {
-    const given = open.length === 0 ? [] : yield* rewriteAll(live.run, open.map(toAsked))
+    const newArguments = open.length === 0 ? [] : yield* rewriteAll(live.run, open.map(toAsked))
     for (const [index, call] of open.entries()) {
-      const args = given[index]
+      const args = newArguments[index]
       if (args !== undefined) yield* prepare(call, call.tool, args)
     }
     open = openOf(open)
@@ -129,7 +129,7 @@ const judged = Effect.fnUntraced(function* (
   const pending: Array<Request> = []
   const settled = new Set<Request>()
   // Decisions that were made while the run waits, for the case that another call of the round suspends it.
-  const given: Array<Decision> = []
+  const decisions: Array<Decision> = []
   const edits = new Map<string, Edited>()
   if (live.round.suspension !== null) for (const call of calls) yield* settleChanged(live, call, settled)
   const crashed = first === undefined ? yield* afterCrash(live, yield* rewrite(live, openOf(calls))) : undefined
@@ -179,7 +179,7 @@ const judged = Effect.fnUntraced(function* (
         refuse(asked.call, problem)
         return voided(live, request)
       }
-      given.push(answered)
+      decisions.push(answered)
       live.round.gating?.decisions.push(answered)
       return decided(asked, asks, request, answered)
     })
@@ -202,9 +202,9 @@ const judged = Effect.fnUntraced(function* (
   ) {
     const edit = takeEdit(asked.call)
     const standing = rulings.map((one) => standingRuling(one, asked.prepared, approved))
-    const said = [pass === 0 ? crashed?.get(asked.call.id) : undefined, ...standing]
-    const own = edit === undefined ? yield* ownQuestion(live, asked, said) : undefined
-    const { ruling, rulings: all } = compose(said, own)
+    const gateRulings = [pass === 0 ? crashed?.get(asked.call.id) : undefined, ...standing]
+    const own = edit === undefined ? yield* ownQuestion(live, asked, gateRulings) : undefined
+    const { ruling, rulings: all } = compose(gateRulings, own)
     const asks = all.filter((one) => one._tag === "Ask")
     const isCovered = (edit !== undefined && asks.every((one) => isCoveredBy(edit, one))) || isGranted(asked.call, asks)
     return { ruling, asks, isCovered }
@@ -225,20 +225,20 @@ const judged = Effect.fnUntraced(function* (
     const waiting: Array<Effect.Effect<void>> = []
     for (const [index, call] of due.entries()) {
       const { tool } = call
-      const asked = { call, tool, prepared: prepared[index] ?? toAsked(call) }
-      const { asks, isCovered, ruling } = yield* ruleOn(asked, pass, approved, rulings.get(call.id))
+      const subject = { call, tool, prepared: prepared[index] ?? toAsked(call) }
+      const { asks, isCovered, ruling } = yield* ruleOn(subject, pass, approved, rulings.get(call.id))
       if (ruling._tag === "Refuse") {
         call.outcome = { output: makeOutput(ruling.reason, { isError: true }) }
         continue
       }
       if (ruling._tag === "Allow" || isCovered) {
-        yield* settleStanding(live, asked, settled, decided)
+        yield* settleStanding(live, subject, settled, decided)
         continue
       }
-      const { isNew, request } = requestOf(live, asked, ruling)
+      const { isNew, request } = requestOf(live, subject, ruling)
       const decision = isNew ? undefined : decisionOn(live.round.suspension, request)
       if (decision !== undefined) {
-        yield* decided(asked, asks, request, decision)
+        yield* decided(subject, asks, request, decision)
         continue
       }
       // Nobody is asked about a call that can't succeed.
@@ -247,7 +247,7 @@ const judged = Effect.fnUntraced(function* (
         call.outcome = { error: problem }
         continue
       }
-      const answer = yield* askPerson(asked, asks, request, isNew, ruling.by === byTime)
+      const answer = yield* askPerson(subject, asks, request, isNew, ruling.by === byTime)
       if (answer !== undefined) waiting.push(answer)
     }
     if (waiting.length > 0) yield* storeBeforeAsking(live)
@@ -257,7 +257,7 @@ const judged = Effect.fnUntraced(function* (
       due.filter(({ id, outcome }) => outcome === undefined && edits.has(id))
     )
   }
-  return { pending, settled: [...settled], given } satisfies Judged
+  return { pending, settled: [...settled], given: decisions } satisfies Judged
 })
 
 /** The key of the calls that an approval for good covers. It holds as long as the tool promises the same. */
@@ -332,11 +332,11 @@ const storeBeforeAsking = (live: Live): Effect.Effect<void, unknown, unknown> =>
 /** Notes that no call of a turn has begun: they wait for their gates. */
 export const markGated = (live: Live, { calls, decisions, message, requests }: Gating): Effect.Effect<void> => {
   const before = live.round.suspension?.messageId === message.id ? live.round.suspension : undefined
-  const known = new Set(before?.requests.map(({ id }) => id))
+  const knownIds = new Set(before?.requests.map(({ id }) => id))
   live.round.isMarked = true
   return live.run.state.set(suspension, {
     messageId: message.id,
-    requests: [...(before?.requests ?? []), ...requests.filter(({ id }) => !known.has(id))],
+    requests: [...(before?.requests ?? []), ...requests.filter(({ id }) => !knownIds.has(id))],
     decisions: [...(before?.decisions ?? []), ...decisions],
     waiting: before === undefined ? [] : waitingCalls(before),
     answers: before?.answers ?? [],
@@ -366,14 +366,14 @@ const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { g
   const decided = new Set(settled.map(({ id }) => id))
   // A decision is kept as such, and done again.
   const decidedCalls = new Set(settled.map(({ callId }) => callId))
-  const asked = new Set(calls.map(({ id }) => id))
+  const ids = new Set(calls.map(({ id }) => id))
   // Requests from inside a call stay as they are: it is not run either.
-  const inside = before?.requests.filter((request) => !isOn(live, asked, request)) ?? []
-  const kept = new Set([...decided, ...inside.map(({ id }) => id)])
+  const inside = before?.requests.filter((request) => !isOn(live, ids, request)) ?? []
+  const requestIds = new Set([...decided, ...inside.map(({ id }) => id)])
   return live.run.state.set(suspension, {
     messageId: message.id,
     requests: [...settled, ...inside, ...pending],
-    decisions: [...(live.round.suspension?.decisions ?? []), ...given].filter(({ id }) => kept.has(id)),
+    decisions: [...(live.round.suspension?.decisions ?? []), ...given].filter(({ id }) => requestIds.has(id)),
     waiting: before === undefined ? [] : waitingCalls(before),
     // A refusal stays a refusal, even if the resumed run offers the tool.
     answers: calls.flatMap((call) =>
@@ -398,7 +398,7 @@ const undecided = "This call needs a decision that nobody here can give, so it w
 const changedTool =
   "This tool changed while the call waited for a decision, so it was not executed. Look at the tool, and call it again to have it asked for."
 
-const gone = "It was there when this call was asked about: the call waited for a decision, and was not executed."
+const goneHint = "It was there when this call was asked about: the call waited for a decision, and was not executed."
 
 const tooOften = "The arguments of this call were changed again and again, so it was not executed."
 
@@ -426,7 +426,7 @@ const settleChanged = Effect.fnUntraced(function* (live: Live, call: Call, settl
     yield* live.run.warn("tool-changed", message)
   } else if (call.left === undefined && call.outcome !== undefined && "error" in call.outcome) {
     const { error } = call.outcome
-    call.outcome = { error: new ToolError({ ...error, message: `${error.message} ${gone}` }) }
+    call.outcome = { error: new ToolError({ ...error, message: `${error.message} ${goneHint}` }) }
   }
 })
 
@@ -449,15 +449,15 @@ const apply = Effect.fnUntraced(function* (
   asks: ReadonlyArray<Ask> = []
 ) {
   const choice = choiceOf(decision)
-  const known = recorded(request, decision, live.origin.clock.currentTimeMillisUnsafe())
-  note(live.records, { _tag: "Decision", decision: known })
+  const storedDecision = recorded(request, decision, live.origin.clock.currentTimeMillisUnsafe())
+  note(live.records, { _tag: "Decision", decision: storedDecision })
   yield* emit(live, {
     _tag: "ApprovalResolved",
     id: request.id,
     callId: call.id,
     toolName: call.name,
     decision: choice,
-    ...defined({ by: known.by?.id, rule: known.rule })
+    ...defined({ by: storedDecision.by?.id, rule: storedDecision.rule })
   })
   if (!request.allow.includes(choice)) return refuse(call, undecided)
   if (asked !== undefined && decision._tag === "Approve" && decision.always === true) {

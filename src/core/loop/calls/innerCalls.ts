@@ -53,8 +53,8 @@ export const callTool = Effect.fnUntraced(function* (
   execute: Execute
 ) {
   const { live } = attempt
-  const asked = typeof target === "string" ? target : target.name
-  const name = resolveName(live.turn.toolset, asked) ?? asked
+  const requestedName = typeof target === "string" ? target : target.name
+  const name = resolveName(live.turn.toolset, requestedName) ?? requestedName
   const place = Inside.isKept(live) ? Inside.claim(attempt, "call", name, args) : undefined
   const granted = takeGrant(attempt, name, args)
   const saved = yield* findRecord(attempt, place, args)

@@ -49,12 +49,13 @@ export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, que
   const id = saved?.id ?? Inside.freshId(attempt)
   const { suspension } = live.round
   const earlier = requestFor(suspension, live.run.path, id, details, undefined, isEnough(approval?.ask?.terms ?? {}))
-  const known = earlier !== undefined && isInTime(live, earlier) ? earlier : undefined
-  const decision = known === undefined ? undefined : decisionOn(suspension, known)
-  if (known !== undefined && decision !== undefined) return yield* takeDecision(asking, known, decision)
-  const request = known ?? requestOf(live, id, call.name, question, details)
+  const pendingRequest = earlier !== undefined && isInTime(live, earlier) ? earlier : undefined
+  const decision = pendingRequest === undefined ? undefined : decisionOn(suspension, pendingRequest)
+  if (pendingRequest !== undefined && decision !== undefined)
+    return yield* takeDecision(asking, pendingRequest, decision)
+  const request = pendingRequest ?? requestOf(live, id, call.name, question, details)
   if (live.compiled.suspends && live.approvals === undefined) {
-    if (known === undefined) yield* announce(live, request)
+    if (pendingRequest === undefined) yield* announce(live, request)
     Inside.keep(attempt, place, { _tag: "Ask", id })
     return yield* Inside.park(attempt, [request])
   }
@@ -80,8 +81,8 @@ const askNow = Effect.fnUntraced(function* <A>(
   if (problem === undefined) return yield* takeOwnDecision(asking, request, first)
   yield* withdraw(live, request)
   const description = `${visible(question.text)}\n${explainMisfit(problem)}`
-  const again = { ...requestOf(live, request.callId, call.name, question, request.arguments), description }
-  return yield* takeOwnDecision(asking, again, yield* askOnce(again))
+  const secondRequest = { ...requestOf(live, request.callId, call.name, question, request.arguments), description }
+  return yield* takeOwnDecision(asking, secondRequest, yield* askOnce(secondRequest))
 })
 
 const explainMisfit = (problem: string): string => `The answer does not fit:\n${problem}`

@@ -34,7 +34,7 @@ export const requestOf = (
   { call, prepared, tool }: Asked,
   { by, terms }: Ask
 ): { readonly request: Request; readonly isNew: boolean } => {
-  const known = requestFor(
+  const pendingRequest = requestFor(
     live.round.suspension,
     live.run.path,
     prepared.id,
@@ -42,7 +42,7 @@ export const requestOf = (
     call.settled,
     isEnough(terms)
   )
-  if (known !== undefined && isInTime(live, known)) return { request: known, isNew: false }
+  if (pendingRequest !== undefined && isInTime(live, pendingRequest)) return { request: pendingRequest, isNew: false }
   const request = makeRequest(live, { by, terms }, terms.choices ?? every, {
     callId: prepared.id,
     toolName: prepared.name,

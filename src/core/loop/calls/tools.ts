@@ -128,15 +128,15 @@ const idsOf = (calls: ReadonlyArray<Call>, is: (call: Call) => boolean): Readonl
  * case this run is cut off.
  */
 const resumed = (live: Live, before: Suspension, all: ReadonlyArray<Call>): Suspension | null => {
-  const once = new Set(all.flatMap(({ id, tool }) => (tool !== undefined && isRepeatable(tool) ? [] : [id])))
-  const requests = before.requests.filter((request) => !isOn(live, once, request))
+  const unrepeatableIds = new Set(all.flatMap(({ id, tool }) => (tool !== undefined && isRepeatable(tool) ? [] : [id])))
+  const requests = before.requests.filter((request) => !isOn(live, unrepeatableIds, request))
   const answers = [...before.answers, ...answersOf(live, all)]
   if (requests.length + answers.length === 0) return null
-  const kept = new Set(requests.map(({ id }) => id))
+  const requestIds = new Set(requests.map(({ id }) => id))
   return {
     ...before,
     requests,
-    decisions: before.decisions.filter(({ id }) => kept.has(id)),
+    decisions: before.decisions.filter(({ id }) => requestIds.has(id)),
     waiting: [],
     answers,
     unknown: all.flatMap(({ id, outcome }) => (outcome === undefined ? [id] : []))
@@ -167,8 +167,8 @@ const suspendInside = Effect.fnUntraced(function* (live: Live, message: Message.
   const decided = new Set(decisions.map(({ id }) => id))
   live.round.batch = all.slice(0, first)
   yield* answerBatch(live)
-  const done = behind.filter((call) => call.suspended === undefined)
-  for (const call of done) {
+  const endedCalls = behind.filter((call) => call.suspended === undefined)
+  for (const call of endedCalls) {
     yield* numberSources(live, call)
     forget(live, call.id)
   }
@@ -177,7 +177,7 @@ const suspendInside = Effect.fnUntraced(function* (live: Live, message: Message.
     requests: [...(live.round.suspension?.requests ?? []).filter(({ id }) => decided.has(id)), ...pending],
     decisions,
     waiting: behind.flatMap((call) => (call.suspended === undefined ? [] : [call.id])),
-    answers: done.map((call) => answer(live, call)),
+    answers: endedCalls.map((call) => answer(live, call)),
     unknown: []
   })
   return suspended(live, pending)

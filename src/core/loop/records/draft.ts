@@ -65,7 +65,7 @@ export const draftOf = (live: Live): Draft | undefined => {
     Text: source((from, text) => ({ _tag: "Text", from, text }), "", false)
   })
   let turn = live.makeId()
-  let said = words()
+  let texts = words()
   let writer: Fiber.Fiber<void> | undefined
   let isStoring = false
   let isOver = false
@@ -73,21 +73,21 @@ export const draftOf = (live: Live): Draft | undefined => {
   const restart = (): void => {
     turn = live.makeId()
     calls.clear()
-    said = words()
+    texts = words()
   }
 
   /** Makes the next part, and the action for when it is stored; `undefined` without new text. */
   const next = (): { readonly part: Part; readonly stored: () => void } | undefined => {
     const pieces: Array<Piece> = []
-    const stored: Array<() => void> = []
+    const commits: Array<() => void> = []
     let room = most
-    for (const one of [said.Reasoning, said.Text, ...calls.values()]) {
+    for (const one of [texts.Reasoning, texts.Text, ...calls.values()]) {
       const { from, isNew, open } = one
       const end = endOf(open, Math.min(open.length, room))
       if (end === 0 && !isNew) continue
       room -= end
       pieces.push(one.piece(from, open.slice(0, end)))
-      stored.push(() => {
+      commits.push(() => {
         one.open = one.open.slice(end)
         one.from = from + end
         one.isNew = false
@@ -95,7 +95,7 @@ export const draftOf = (live: Live): Draft | undefined => {
     }
     return pieces.length === 0
       ? undefined
-      : { part: { _tag: "Part", turn, model, pieces }, stored: () => stored.forEach((done) => done()) }
+      : { part: { _tag: "Part", turn, model, pieces }, stored: () => commits.forEach((done) => done()) }
   }
 
   const write = Effect.gen(function* () {
@@ -130,11 +130,11 @@ export const draftOf = (live: Live): Draft | undefined => {
 
   return {
     saying: (kind, delta) => {
-      said[kind].open += delta
+      texts[kind].open += delta
     },
     calling: (id, name, delta) => {
-      const known = calls.get(id)
-      if (known !== undefined) known.open += delta
+      const call = calls.get(id)
+      if (call !== undefined) call.open += delta
       else
         calls.set(
           id,

@@ -53,24 +53,24 @@ export const divide = (state: Snapshot): { readonly state: Snapshot; readonly in
     const [, call = "", place = "", ...below] = name.split("/")
     const records = getOrMake(inside, unescape(call), () => new Map<string, Kept>())
     const before = records.get(unescape(place))
-    const kept: Kept = {
+    const record: Kept = {
       done: undefined,
       json: below.length === 0 ? json : before?.json,
       below: before?.below ?? new Map(),
       live: undefined
     }
-    if (below.length > 0) kept.below.set(below.join("/"), json)
-    records.set(unescape(place), kept)
+    if (below.length > 0) record.below.set(below.join("/"), json)
+    records.set(unescape(place), record)
   }
   return { state: Object.fromEntries(own), inside }
 }
 
 const getOrMake = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
-  const found = map.get(key)
-  if (found !== undefined) return found
-  const made = make()
-  map.set(key, made)
-  return made
+  const existing = map.get(key)
+  if (existing !== undefined) return existing
+  const value = make()
+  map.set(key, value)
+  return value
 }
 
 /** The records of sub-agents that a checkpoint of an earlier version holds: by their order. */
@@ -188,12 +188,12 @@ export const forgetFailure = (live: Live, callId: string, error: unknown): void 
 
 /** The places of an earlier run that this attempt did not claim. */
 export const leftOver = (attempt: Attempt): ReadonlyArray<string> => {
-  const left: Array<string> = []
+  const places: Array<string> = []
   for (const [place, { json }] of attempt.live.records.inside?.get(attempt.call.id) ?? []) {
     // Only records of an earlier run have JSON.
-    if (json !== undefined && !isSeen(attempt, place)) left.push(place)
+    if (json !== undefined && !isSeen(attempt, place)) places.push(place)
   }
-  return left
+  return places
 }
 
 /** Drops the records of an earlier run at these places, with what their calls did. */
@@ -241,15 +241,15 @@ export const find = <Tag extends Done["_tag"]>(
   place: string,
   tag: Tag
 ): Result.Result<DoneOf<Tag> | undefined, AgentError> => {
-  const kept = keptAt(attempt, place)
-  if (kept === undefined) return Result.succeed(undefined)
-  if (kept.done === undefined) {
-    if (kept.json === undefined) return Result.succeed(undefined)
-    const decoded = decodeDone(kept.json)
+  const record = keptAt(attempt, place)
+  if (record === undefined) return Result.succeed(undefined)
+  if (record.done === undefined) {
+    if (record.json === undefined) return Result.succeed(undefined)
+    const decoded = decodeDone(record.json)
     if (Result.isFailure(decoded)) return Result.fail(invalid(attempt.live, place, decoded.failure.message))
-    kept.done = decoded.success
+    record.done = decoded.success
   }
-  const { done } = kept
+  const { done } = record
   return isOf(done, tag)
     ? Result.succeed(done)
     : Result.fail(invalid(attempt.live, place, `it is a record of another kind: ${done._tag}`))
@@ -261,9 +261,9 @@ const isOf = <Tag extends Done["_tag"]>(done: Done, tag: Tag): done is DoneOf<Ta
 export const keep = ({ call, live }: Attempt, place: string, done: Done): void => {
   live.records.inside ??= new Map()
   const records = getOrMake(live.records.inside, call.id, () => new Map<string, Kept>())
-  const kept = records.get(place)
-  if (kept === undefined) records.set(place, { done, json: undefined, below: new Map(), live: undefined })
-  else kept.done = done
+  const record = records.get(place)
+  if (record === undefined) records.set(place, { done, json: undefined, below: new Map(), live: undefined })
+  else record.done = done
   if (!live.records.isJournaled) return
   note(live.records, {
     _tag: "State",
@@ -287,18 +287,18 @@ export interface LeftAlone {
 
 /** The sub-agents and inner calls that an earlier run began in a call, and that an attempt did not ask for. */
 export const leftAlone = (attempt: Attempt): ReadonlyArray<LeftAlone> => {
-  const left: Array<LeftAlone> = []
+  const unusedWork: Array<LeftAlone> = []
   for (const [place, { done, json, live }] of attempt.live.records.inside?.get(attempt.call.id) ?? []) {
     if (live !== undefined || isSeen(attempt, place)) continue
     const record = done ?? (json === undefined ? undefined : Result.getOrUndefined(decodeDone(json)))
     if (record?._tag === "Child") {
-      left.push({ name: record.agent, outcome: record.open === undefined ? record.ends.at(-1)?.text : undefined })
+      unusedWork.push({ name: record.agent, outcome: record.open === undefined ? record.ends.at(-1)?.text : undefined })
     }
     if (record?._tag === "Call" && record.status !== "asked") {
-      left.push({ name: place.split(":")[1] ?? "", outcome: record.outcome && textOf(record.outcome) })
+      unusedWork.push({ name: place.split(":")[1] ?? "", outcome: record.outcome && textOf(record.outcome) })
     }
   }
-  return left
+  return unusedWork
 }
 
 const textOf = (outcome: NonNullable<DoneOf<"Call">["outcome"]>): string =>
@@ -336,11 +336,13 @@ const shared = "of the parent"
 
 export const conversationOf = (attempt: Attempt, place: string): Effect.Effect<Conversation | undefined, AgentError> =>
   Effect.suspend(() => {
-    const kept = keptAt(attempt, place)
-    if (kept === undefined) return Effect.undefined
-    const read =
-      kept.live === undefined ? readConversation(kept.below, attempt.live.run.messages) : conversationIn(kept.live)
-    return Effect.mapError(read, (problem) => invalid(attempt.live, place, problem))
+    const record = keptAt(attempt, place)
+    if (record === undefined) return Effect.undefined
+    const conversation =
+      record.live === undefined
+        ? readConversation(record.below, attempt.live.run.messages)
+        : conversationIn(record.live)
+    return Effect.mapError(conversation, (problem) => invalid(attempt.live, place, problem))
   })
 
 /** The conversation of a sub-agent that ran in this process. It needs no decoding. */
@@ -408,8 +410,8 @@ export const attach = (
   child: Live,
   known: ReadonlyArray<Message.Message>
 ): void => {
-  const kept = live.records.inside?.get(call.id)?.get(place)
-  if (kept !== undefined) kept.live = child
+  const record = live.records.inside?.get(call.id)?.get(place)
+  if (record !== undefined) record.live = child
   if (child.records.place === undefined) return
   const { messages } = child.run
   const ofParent = messages.length > known.length ? new Set(live.run.messages) : undefined

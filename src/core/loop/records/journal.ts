@@ -123,7 +123,7 @@ const store = (root: Live, recorder: Recorder): Effect.Effect<void, AgentError> 
   if (due.length === 0 && spent === recorder.spent) return Effect.void
   const entries: ReadonlyArray<Entry> = [...due, { _tag: "Step", usage, rounds, spent: spentBy(root) }]
   recorder.entries = []
-  const stored = Effect.onError(thread.append(entries), () =>
+  const append = Effect.onError(thread.append(entries), () =>
     Effect.sync(() => {
       // They are still due: later entries must not be stored without them.
       recorder.entries = [...due, ...recorder.entries]
@@ -131,7 +131,7 @@ const store = (root: Live, recorder: Recorder): Effect.Effect<void, AgentError> 
   )
   return Effect.flatMap(
     Effect.mapError(
-      Effect.uninterruptible(stored),
+      Effect.uninterruptible(append),
       (error) => new AgentError({ agent: root.run.agent, reason: { _tag: "Thread", error } })
     ),
     (step) => {
@@ -158,10 +158,10 @@ export const charge = (live: Live, { beside, rounds = 0, toolCalls = 0 }: Partia
     }
     const recorder = live.records.journal?.recorder
     if (recorder === undefined) return Effect.void
-    const stored = recorder.lock.withPermits(1)(
+    const write = recorder.lock.withPermits(1)(
       Effect.suspend(() => (recorder.isSettled ? Effect.void : store(rootOf(live), recorder)))
     )
-    return Effect.catch(stored, (error) =>
+    return Effect.catch(write, (error) =>
       Effect.logError(`Work in the background could not be counted in its thread: ${error.message}`)
     )
   })

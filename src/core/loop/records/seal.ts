@@ -170,10 +170,10 @@ export const seal = Effect.fnUntraced(function* (
   if (checkpoint === undefined) {
     return { thread: signing(threadId, thread, { number: mark, isValid: false }, signer), repairs: [] }
   }
-  const known = Result.getOrUndefined(decodeSeal(checkpoint.state[sealSlot]))
-  const problem = yield* problemOf(threadId, checkpoint, known, mark, signer)
+  const storedSeal = Result.getOrUndefined(decodeSeal(checkpoint.state[sealSlot]))
+  const problem = yield* problemOf(threadId, checkpoint, storedSeal, mark, signer)
   if (problem === undefined) {
-    const last = { number: known?.number ?? mark, isValid: known !== undefined }
+    const last = { number: storedSeal?.number ?? mark, isValid: storedSeal !== undefined }
     return { thread: signing(threadId, thread, last, signer), repairs: [] }
   }
   if (isResumed && isOpen(new Map(Object.entries(checkpoint.state)))) {
@@ -183,6 +183,6 @@ export const seal = Effect.fnUntraced(function* (
   const state = new Map(Object.entries(checkpoint.state))
   for (const entry of repairs) if (entry._tag === "State") applyState(state, entry)
   const repaired = { ...thread, checkpoint: { ...checkpoint, state: Object.fromEntries(state) } }
-  const last = { number: Math.max(mark, known?.number ?? 0), isValid: false }
+  const last = { number: Math.max(mark, storedSeal?.number ?? 0), isValid: false }
   return { thread: signing(threadId, repaired, last, signer), problem, repairs }
 })

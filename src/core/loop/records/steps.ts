@@ -75,8 +75,8 @@ const codecs = new WeakMap<object, unknown>()
 /** Makes the codec of a schema, once for all steps that use the schema. */
 export const codecOf = <A, I>(schema: Schema.Codec<A, I>): Codec<A> => {
   // Only a schema of `A` has this codec.
-  const known = codecs.get(schema) as Codec<A> | undefined
-  if (known !== undefined) return known
+  const cachedCodec = codecs.get(schema) as Codec<A> | undefined
+  if (cachedCodec !== undefined) return cachedCodec
   const json = Schema.toCodecJson(schema)
   const codec: Codec<A> = { encode: Schema.encodeEffect(json), decode: Schema.decodeEffect(json) }
   codecs.set(schema, codec)

@@ -113,16 +113,16 @@ export const make = (
 /** The cell of a slot, made when it is first used. */
 const cellOf = <A>(cells: Cells, slot: Slot<A>, unread: (one: Unread) => unknown): Result.Result<Cell, unknown> => {
   const byName = (cells.byName ??= new Map<string, Cell>())
-  const found = byName.get(slot.name)
-  if (found !== undefined)
-    return found.slot.origin === slot.origin ? Result.succeed(found) : Result.fail(clash(slot.name))
+  const existing = byName.get(slot.name)
+  if (existing !== undefined)
+    return existing.slot.origin === slot.origin ? Result.succeed(existing) : Result.fail(clash(slot.name))
   const json = cells.saved[slot.name]
   return Result.mapBoth(json === undefined ? Result.succeed(slot.initial) : slot.decode(json), {
     onSuccess: (value) => {
       // A cell is only reached through the slot that it was made with.
-      const made: Cell = { slot, value, encode: () => slot.encode(made.value as A) }
-      byName.set(slot.name, made)
-      return made
+      const cell: Cell = { slot, value, encode: () => slot.encode(cell.value as A) }
+      byName.set(slot.name, cell)
+      return cell
     },
     onFailure: (error) => unread({ slot: slot.name, error })
   })
