@@ -174,9 +174,9 @@ const build = Effect.fnUntraced(function* <E, R>(options: Parameters<typeof laye
 
   const tallyOf = (run: Run | undefined): Tally => {
     const key = run?.state.shared ?? outside
-    const found = tallies.get(key) ?? { refusals: 0, failures: 0 }
-    tallies.set(key, found)
-    return found
+    const tally = tallies.get(key) ?? { refusals: 0, failures: 0 }
+    tallies.set(key, tally)
+    return tally
   }
 
   const settle = (one: Waiting, settled: Settled): Effect.Effect<unknown> => {

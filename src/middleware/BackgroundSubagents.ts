@@ -34,7 +34,7 @@ import type { ToolContext } from "../core/ToolContext.ts"
 import type { BackgroundTasks, Worker } from "./BackgroundTasks.ts"
 import { local } from "./internal/background/local.ts"
 import { seam, type Settings, source } from "./internal/background/seam.ts"
-import { known, type Record as TaskRecord } from "./internal/background/state.ts"
+import { background, type Record as TaskRecord } from "./internal/background/state.ts"
 import { makeTools, toolNames } from "./internal/background/tools.ts"
 import { countProblem } from "./internal/limits.ts"
 import { twoOfOneName } from "./internal/names.ts"
@@ -100,7 +100,7 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
           twoOfOneName("sub-agents in the background", workers) ??
           workers.map(({ problem }) => problem).find((problem) => problem !== undefined) ??
           countProblem(name, { maxDepth: options.maxDepth }),
-        state: [known],
+        state: [background],
         prompt,
         tools: makeTools(settings),
         beforeModel: seam(settings)
@@ -111,4 +111,4 @@ export const make = <const Agents extends ReadonlyArray<Entry>>(options: {
 export const tasks = (
   state: AgentState.Snapshot
 ): Result.Result<ReadonlyArray<typeof TaskRecord.Type>, InvalidEncoding> =>
-  Result.map(AgentState.read(state, known), (current) => current?.tasks ?? [])
+  Result.map(AgentState.read(state, background), (current) => current?.tasks ?? [])

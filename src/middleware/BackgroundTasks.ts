@@ -24,7 +24,7 @@ import type { Json } from "../core/Json.ts"
 import type * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
-import { known } from "./internal/background/state.ts"
+import { background } from "./internal/background/state.ts"
 import { make } from "./internal/background/supervisor.ts"
 import type { Service, Session } from "./internal/background/task.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
@@ -52,7 +52,7 @@ export interface Worker<out R = never> {
 }
 
 /** The slot of a thread's tasks, whose changes are `StateChanged` events. */
-export const slot: AnySlot = known
+export const slot: AnySlot = background
 
 /** The supervisor of background tasks. */
 export class BackgroundTasks extends Context.Service<BackgroundTasks, Service>()("effect-deepagents/BackgroundTasks") {}

@@ -144,12 +144,12 @@ const describeReached = (maxima: Ledger.Maxima, ledger: Ledger.Ledger): Ledger.U
 /** The rest of a budget, by the kinds that it limits. */
 const findRest = (maxima: Ledger.Maxima, ledger: Ledger.Ledger): Effect.Effect<Ledger.Rest> =>
   Effect.map(WorkingTime.workingNow(ledger.owner), (now) => {
-    const left: { [K in Ledger.Kind]?: number } = {}
+    const rest: { [K in Ledger.Kind]?: number } = {}
     for (const kind of Ledger.kinds) {
       const max = maxima[kind]
-      if (max !== undefined) left[kind] = Math.max(0, max - Ledger.useOf(ledger, kind, now))
+      if (max !== undefined) rest[kind] = Math.max(0, max - Ledger.useOf(ledger, kind, now))
     }
-    return left
+    return rest
   })
 
 const build = <E>(
@@ -191,8 +191,8 @@ const build = <E>(
     // Another middleware may have chosen another model.
     const model = session?.model ?? run.model
     const isPriced = model === undefined || model.prices !== undefined || model.reportsCost === true
-    const found = ledger.unpriced ?? (isPriced ? undefined : model.modelId)
-    return found === undefined ? undefined : unpricedError(run, found)
+    const unpricedModel = ledger.unpriced ?? (isPriced ? undefined : model.modelId)
+    return unpricedModel === undefined ? undefined : unpricedError(run, unpricedModel)
   }
 
   /** Ends when the time limit is reached; never without a limit. */
@@ -234,11 +234,11 @@ const build = <E>(
     }),
     afterModel: Effect.fnUntraced(function* (run) {
       const { ledger } = yield* watch(run)
-      const said = run.messages.at(-1)
-      const used = said?.role === "ai" ? said.usage : undefined
+      const last = run.messages.at(-1)
+      const used = last?.role === "ai" ? last.usage : undefined
       // A fallback may be another model, and an answer may lack the cost that others have.
-      if (said?.role === "ai" && used !== undefined && used.cost === undefined && totalTokens(used) > 0) {
-        ledger.unpriced ??= said.model ?? run.model?.modelId ?? "a model"
+      if (last?.role === "ai" && used !== undefined && used.cost === undefined && totalTokens(used) > 0) {
+        ledger.unpriced ??= last.model ?? run.model?.modelId ?? "a model"
       }
       yield* Ledger.chargeUsage(ledger, run)
     }),
@@ -247,8 +247,8 @@ const build = <E>(
       const ledger = yield* ledgers.of(run)
       const now = yield* WorkingTime.workingNow(ledger.owner)
       const rulings: Array<Ruling.Refuse | undefined> = []
-      const asked = countedCalls.get(run)
-      const ids = asked?.round === run.round ? asked.ids : new Set<string>()
+      const countedRound = countedCalls.get(run)
+      const ids = countedRound?.round === run.round ? countedRound.ids : new Set<string>()
       countedCalls.set(run, { round: run.round, ids })
       const before = ledger.toolCalls
       for (const { id, wasBegun } of calls) {
@@ -410,9 +410,9 @@ export const accounts = <const Mode extends "finalAnswer" | "fail", Found extend
   if (refused !== undefined) return refused
   const { caps } = options
   const charged = (run: Run): Charged<NeedsOf<Found>> => {
-    const found: Lookup = caps(topOf(run))
+    const lookup: Lookup = caps(topOf(run))
     // The needs of the effect are those in the type of the function.
-    return (Effect.isEffect(found) ? found : Effect.succeed(found)) as Charged<NeedsOf<Found>>
+    return (Effect.isEffect(lookup) ? lookup : Effect.succeed(lookup)) as Charged<NeedsOf<Found>>
   }
   const failing: Middleware.Middleware<LedgerError | LedgerFull, AccountLedger | NeedsOf<Found>> = Middleware.make({
     name: accountsName,

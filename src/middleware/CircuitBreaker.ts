@@ -96,8 +96,8 @@ export const make = (options?: {
           // ones.
           const { isTrial, refused } = yield* Effect.acquireRelease(
             Effect.map(Clock.currentTimeMillis, (now) => {
-              const left = circuit.until === undefined ? 0 : circuit.until - now
-              if (left > 0 || circuit.isTried) return { isTrial: false, refused: { left } }
+              const wait = circuit.until === undefined ? 0 : circuit.until - now
+              if (wait > 0 || circuit.isTried) return { isTrial: false, refused: { wait } }
               circuit.isTried = circuit.until !== undefined
               return { isTrial: circuit.isTried, refused: undefined }
             }),
@@ -107,9 +107,9 @@ export const make = (options?: {
               })
           )
           if (refused !== undefined) {
-            const { left } = refused
+            const { wait } = refused
             const reason: Reason =
-              left > 0 ? { _tag: "Overloaded", retryAfter: Duration.millis(left) } : { _tag: "Overloaded" }
+              wait > 0 ? { _tag: "Overloaded", retryAfter: Duration.millis(wait) } : { _tag: "Overloaded" }
             const detail = `it failed ${circuit.failures} times in a row and is not asked for now; last: ${circuit.said}`
             return Stream.fail(new ModelError({ provider, model: modelId, reason, detail }))
           }

@@ -24,7 +24,7 @@ import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import { describeArguments } from "../core/ToolCall.ts"
 import { totalTokens, Usage } from "../core/Usage.ts"
 import * as Attached from "../support/effect/attached.ts"
-import { known as background, type Record as TaskRecord } from "./internal/background/state.ts"
+import { background, type Record as TaskRecord } from "./internal/background/state.ts"
 import { isOpen } from "./internal/background/task.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -38,7 +38,7 @@ const Spent = Schema.Struct({ runId: Schema.String, agent: Schema.String, usage:
 type Spent = typeof Spent.Type
 
 /** The use of the sub-agents of a tree, by run. */
-const spent = AgentState.slot("fanOut", {
+const usages = AgentState.slot("fanOut", {
   schema: Schema.Array(Spent),
   initial: [],
   shared: {
@@ -54,7 +54,7 @@ const spent = AgentState.slot("fanOut", {
 })
 
 /** Calls that needed a question. They still need it if other sub-agents finish before the decision. */
-const asked = AgentState.slot("fanOut.asked", { schema: Schema.Array(Schema.String), initial: [] })
+const askedCalls = AgentState.slot("fanOut.asked", { schema: Schema.Array(Schema.String), initial: [] })
 
 const mean = (numbers: ReadonlyArray<number>): number =>
   numbers.reduce((sum, number) => sum + number, 0) / numbers.length
@@ -84,24 +84,24 @@ const isBeginning = ({ annotations }: Middleware.PreparedCall): boolean => annot
 
 const rulings = ({ above }: Options) => {
   /** The calls of each run's round that start a sub-agent, in order. Calls of a program and edited calls come later. */
-  const seen = Attached.make<Run, { readonly round: number; readonly ids: Set<string>; readonly working: number }>()
+  const rounds = Attached.make<Run, { readonly round: number; readonly ids: Set<string>; readonly working: number }>()
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const beginning = calls.filter(isBeginning)
     if (beginning.length === 0) return calls.map(() => undefined)
     const tasks: ReadonlyArray<TaskRecord> = (yield* run.state.get(background))?.tasks ?? []
-    const before = yield* run.state.get(asked)
-    const last = seen.get(run)
+    const before = yield* run.state.get(askedCalls)
+    const last = rounds.get(run)
     // A program's tasks of this round are calls of it too. Earlier tasks are counted once.
     const { ids, working } =
       last?.round === run.round
         ? last
         : { ids: new Set<string>(), working: tasks.filter(({ status }) => isOpen(status)).length }
-    seen.set(run, { round: run.round, ids, working })
+    rounds.set(run, { round: run.round, ids, working })
     for (const { id } of beginning) ids.add(id)
     const order = [...ids]
     const total = working + order.length
     const runs = [
-      ...(yield* run.state.get(spent)),
+      ...(yield* run.state.get(usages)),
       ...tasks.flatMap(({ agent, status, usage }) => (usage === undefined || isOpen(status) ? [] : [{ agent, usage }]))
     ]
     const asks = new Set(
@@ -109,7 +109,7 @@ const rulings = ({ above }: Options) => {
     )
     if (asks.size === 0) return calls.map(() => undefined)
     const fresh = [...asks].filter((id) => !before.includes(id))
-    if (fresh.length > 0) yield* run.state.set(asked, [...before, ...fresh].slice(-remembered))
+    if (fresh.length > 0) yield* run.state.set(askedCalls, [...before, ...fresh].slice(-remembered))
     return calls.map((call) => {
       if (!asks.has(call.id)) return undefined
       const why = `${total} sub-agents would work at once; more than ${above} need a decision.`
@@ -148,8 +148,8 @@ export const make = (options: Options): Middleware.Asking =>
     inherit: true,
     asks: true,
     check: () => countProblem(name, { above: options.above }),
-    state: [spent, asked, background],
+    state: [usages, askedCalls, background],
     rulings: rulings(options),
     afterAgent: (run: Run): Effect.Effect<void> =>
-      run.depth === 0 ? Effect.void : run.state.set(spent, [{ runId: run.runId, agent: run.agent, usage: run.usage }])
+      run.depth === 0 ? Effect.void : run.state.set(usages, [{ runId: run.runId, agent: run.agent, usage: run.usage }])
   })

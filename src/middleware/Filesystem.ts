@@ -94,7 +94,7 @@ const partsOf = Effect.fnUntraced(function* (text: string) {
     const newline = most < text.length ? text.lastIndexOf("\n", most - 1) : -1
     const end = newline >= most - 100_000 ? newline + 1 : most < text.length ? boundaryBefore(text, most) : text.length
     const part = text.slice(at, end)
-    for (let found = part.indexOf("\n"); found !== -1; found = part.indexOf("\n", found + 1)) lines++
+    for (let lineEnd = part.indexOf("\n"); lineEnd !== -1; lineEnd = part.indexOf("\n", lineEnd + 1)) lines++
     parts.push(part)
     at = end
     yield* Effect.yieldNow
@@ -187,11 +187,11 @@ interface Recent {
 type Recents = Attached.Attached<Run, Recent>
 
 const recentIn = (recents: Recents, run: Run): Recent => {
-  const known = recents.get(run)
-  if (known !== undefined) return known
-  const made: Recent = { now: new Set(), before: new Set() }
-  recents.set(run, made)
-  return made
+  const existing = recents.get(run)
+  if (existing !== undefined) return existing
+  const recent: Recent = { now: new Set(), before: new Set() }
+  recents.set(run, recent)
+  return recent
 }
 
 /** The limits in characters, and the folder of stored texts. */
@@ -259,8 +259,8 @@ const putAway = Effect.fnUntraced(function* (
 ) {
   if (!isLarge(message, limits)) return message
   const what = "This message of the user"
-  const shown = yield* shownText(run, limits, what, Message.text(message), limits.messages, offered)
-  return shown === undefined ? message : { ...message, content: [Content.text(shown), ...notText(message.content)] }
+  const excerpt = yield* shownText(run, limits, what, Message.text(message), limits.messages, offered)
+  return excerpt === undefined ? message : { ...message, content: [Content.text(excerpt), ...notText(message.content)] }
 })
 
 /** A list of messages, the number of scanned messages, and the shown list once it differs. */
@@ -274,11 +274,11 @@ interface View {
 type Views = Attached.Attached<Run, View>
 
 const viewIn = (views: Views, run: Run, of: ReadonlyArray<Message.Message>): View => {
-  const known = views.get(run)
-  if (known?.of === of) return known
-  const made: View = { of, looked: 0, shown: undefined }
-  views.set(run, made)
-  return made
+  const existing = views.get(run)
+  if (existing?.of === of) return existing
+  const view: View = { of, looked: 0, shown: undefined }
+  views.set(run, view)
+  return view
 }
 
 const hasNone = (view: View, limits: Limits): boolean => {
@@ -297,10 +297,10 @@ const shownOf = Effect.fnUntraced(function* (
   view: View,
   offered: ReadonlyArray<ToolDefinition>
 ) {
-  const shown = view.shown ?? view.of.slice(0, view.looked)
-  view.shown = shown
-  for (const message of view.of.slice(shown.length)) shown.push(yield* putAway(run, limits, message, offered))
-  return shown
+  const messages = view.shown ?? view.of.slice(0, view.looked)
+  view.shown = messages
+  for (const message of view.of.slice(messages.length)) messages.push(yield* putAway(run, limits, message, offered))
+  return messages
 })
 
 const refuseMake = makeMiddlewareCheck(name, shapes.filesystemMake)
@@ -332,8 +332,8 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
       }
       const view = viewIn(views, run, request.messages)
       if (hasNone(view, limits)) return next(request)
-      const shown = shownOf(run, limits, view, request.tools)
-      return Stream.unwrap(Effect.map(shown, (messages) => next({ ...request, messages })))
+      const shortening = shownOf(run, limits, view, request.tools)
+      return Stream.unwrap(Effect.map(shortening, (messages) => next({ ...request, messages })))
     },
     wrapToolCall: (call, next, run) => {
       // A result for a tool, not a model, stays whole.

@@ -169,10 +169,10 @@ const inTurn =
   <T extends OnTrip>(name: string, onTrip: T, stage: GuardrailTripped["stage"], run: Run) =>
   (reason: string, voided: Message.AiMessage | undefined): Stream.Stream<TurnPart, Tripping<T>> => {
     const message = answerOf(name, onTrip, voided)
-    const done: TurnPart = { _tag: "TurnDone", message }
-    const answer = Stream.fromIterable<TurnPart>([{ _tag: "TextDelta", text: Message.text(message) }, done])
+    const lastPart: TurnPart = { _tag: "TurnDone", message }
+    const answer = Stream.fromIterable<TurnPart>([{ _tag: "TextDelta", text: Message.text(message) }, lastPart])
     const instead = Stream.unwrap(tripped(name, onTrip, stage, run, reason, answer))
-    return onTrip === "fail" && voided?.usage !== undefined ? Stream.concat(Stream.succeed(done), instead) : instead
+    return onTrip === "fail" && voided?.usage !== undefined ? Stream.concat(Stream.succeed(lastPart), instead) : instead
   }
 
 const refuseInput = makeMiddlewareCheck("Guardrail", shapes.guardrailInput)
@@ -365,8 +365,8 @@ export const toolResults = <E = never, R = never, const T extends "answer" | "fa
         if (verdict._tag === "Replace") {
           return ToolOutput.make(verdict.content, { ...output, details: undefined, sources: undefined })
         }
-        const told = `The result is withheld: guardrail "${name}" does not allow it: ${verdict.reason}`
-        const instead = ToolOutput.make(told, { isError: true, state: output.state })
+        const text = `The result is withheld: guardrail "${name}" does not allow it: ${verdict.reason}`
+        const instead = ToolOutput.make(text, { isError: true, state: output.state })
         return yield* tripped(name, onTrip, "toolResult", run, verdict.reason, instead)
       })
       return Effect.matchEffect(next(call), {

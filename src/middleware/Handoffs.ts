@@ -41,7 +41,7 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { defined } from "../support/json/defined.ts"
-import { conversation, type Spoken, slotPrefix, spoken, turnsIn, withoutOpenTurn } from "./internal/handoffs.ts"
+import { conversation, type Spoken, slotPrefix, speechSlot, turnsIn, withoutOpenTurn } from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
 
@@ -98,10 +98,10 @@ const opening = (history: ReadonlyArray<Message.Message>, message: string | unde
 /** Returns the history of this run, with the messages of other agents. */
 const historyOf = Effect.fnUntraced(function* (run: Run, messages: ReadonlyArray<Message.Message>) {
   const turns = turnsIn(yield* run.state.names(slotPrefix))
-  const said = yield* Effect.forEach(turns, (turn) =>
-    Effect.map(run.state.get(spoken(turn)), (one): readonly [string, Spoken] => [turn, one])
+  const entries = yield* Effect.forEach(turns, (turn) =>
+    Effect.map(run.state.get(speechSlot(turn)), (one): readonly [string, Spoken] => [turn, one])
   )
-  return conversation(withoutOpenTurn(messages), new Map(said))
+  return conversation(withoutOpenTurn(messages), new Map(entries))
 })
 
 /** Counts a transfer and reports whether the run had too many. */
@@ -126,7 +126,7 @@ const takeOver = Effect.fnUntraced(function* (settings: Settings, first: string,
   const now = yield* messages
   const turn = now.findLast((message) => message.role === "ai")?.id ?? callId
   const history = yield* historyOf(run, now)
-  const said: Array<Message.Message> = []
+  const spokenMessages: Array<Message.Message> = []
   const end = (
     text: string,
     to: string | null,
@@ -134,7 +134,7 @@ const takeOver = Effect.fnUntraced(function* (settings: Settings, first: string,
   ) =>
     ToolOutput.make(text, {
       ...options,
-      state: [AgentState.assign(active, to), AgentState.assign(spoken(turn), { callId, messages: said })]
+      state: [AgentState.assign(active, to), AgentState.assign(speechSlot(turn), { callId, messages: spokenMessages })]
     })
   let current = yield* run.state.get(active)
   let from = run.agent
@@ -152,8 +152,8 @@ const takeOver = Effect.fnUntraced(function* (settings: Settings, first: string,
       const text = `The conversation was handed over ${settings.maxTransfers} times; nobody else takes it over now. Answer yourself.`
       return end(text, null, { isError: true })
     }
-    const base = settings.filter([...history, ...said])
-    const known = new Set(base.map(({ id }) => id))
+    const base = settings.filter([...history, ...spokenMessages])
+    const baseIds = new Set(base.map(({ id }) => id))
     const ended = yield* Effect.result(Agent.delegate(agent, opening(base, message), { history: base }))
     if (Result.isFailure(ended)) {
       const { message: problem } = ToolError.fromUnknown(ended.failure)
@@ -161,9 +161,9 @@ const takeOver = Effect.fnUntraced(function* (settings: Settings, first: string,
     }
     const result = ended.success
     const wanted = Result.getOrElse(AgentState.read(result.state, requested), () => null)
-    const own = result.messages.filter(({ id }) => !known.has(id))
+    const own = result.messages.filter(({ id }) => !baseIds.has(id))
     const by = own.findLast((one) => one.role === "ai" && one.toolCalls.some(({ id }) => id === wanted?.callId))
-    said.push(
+    spokenMessages.push(
       ...(wanted === null || by === undefined
         ? own
         : conversation(own, new Map([[by.id, { callId: wanted.callId, messages: [] }]])))

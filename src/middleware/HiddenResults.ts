@@ -87,13 +87,13 @@ const keep = Effect.fnUntraced(function* (state: AgentState.Store, hidden: Hidde
 
 /** Loads the texts behind names. */
 const findAll = Effect.fnUntraced(function* (state: AgentState.Store, names: ReadonlyArray<HiddenText.Name>) {
-  const found = new Map<string, HiddenText.Hidden>()
+  const hiddenById = new Map<string, HiddenText.Hidden>()
   for (const { id } of names) {
-    const hidden = found.has(id) ? null : yield* load(state, id)
-    if (hidden !== null) found.set(id, hidden)
+    const hidden = hiddenById.has(id) ? null : yield* load(state, id)
+    if (hidden !== null) hiddenById.set(id, hidden)
   }
   return (name: HiddenText.Name) => {
-    const hidden = found.get(name.id)
+    const hidden = hiddenById.get(name.id)
     return hidden === undefined ? undefined : HiddenText.partAt(hidden, name)
   }
 })
@@ -132,16 +132,19 @@ const hide = Effect.fnUntraced(function* (run: Run, call: Middleware.PreparedCal
     isAnswer: false
   }
   const id = yield* keep(run.state, hidden)
-  const shown = HiddenText.textOfHidden(id, hidden)
-  return HiddenText.namesIn(shown).length === 0 ? shown : `Texts are hidden behind their names.\n${shown}`
+  const visibleText = HiddenText.textOfHidden(id, hidden)
+  return HiddenText.namesIn(visibleText).length === 0
+    ? visibleText
+    : `Texts are hidden behind their names.\n${visibleText}`
 })
 
 const hiding: Marks.Hiding = {
   hide: (rules, call, work, run) => {
     if (call.name === toolName) return work
-    const said = saidIn(run, call)
+    const modelArguments = saidIn(run, call)
     const isOwn =
-      !TaintRules.isSource(rules, call) && !(isFilled(call) && said !== undefined && namesIn(said).length > 0)
+      !TaintRules.isSource(rules, call) &&
+      !(isFilled(call) && modelArguments !== undefined && namesIn(modelArguments).length > 0)
     /** Hides the result of the call, unless none of its sources is hidden. */
     const hideUnlessOwn = <A>(given: A, hidden: Effect.Effect<A>) =>
       Effect.flatMap(run.state.get(HiddenText.count), ({ outer }) => {
@@ -209,11 +212,11 @@ const hiding: Marks.Hiding = {
         const textsOfUser = () => [words(), ...typed].join("\n")
         return TaintRules.strangeAddresses(rules, call, textsOfUser)
       }
-      const said = saidIn(run, call)
+      const modelArguments = saidIn(run, call)
       const { content = none } = annotations
       return Object.entries(args).flatMap(([key, given]) => {
         // The tool's own default replaces an argument that the model omitted.
-        const own = said === undefined ? given : said[key]
+        const own = modelArguments === undefined ? given : modelArguments[key]
         return content.includes(key) || own === undefined || !strange(own, given)
           ? []
           : [`${key}: ${JSON.stringify(given)}`]
@@ -283,15 +286,15 @@ const readHidden = once(() =>
       const reader = answer === "choice" ? readerOf(Schema.Literals(choices)) : readers()[answer]
       const whole = HiddenText.fill(text, (one) => find(one)?.value)
       // A failure may quote the text.
-      const said = yield* Effect.mapError(
+      const reply = yield* Effect.mapError(
         Agent.answer<{ readonly answer: Json }, unknown, ChatModel>(
           reader,
           `${question}\n\nThe text:\n${quote(whole)}`
         ),
         () => ToolError.make("The reader gave no answer of this kind.")
       )
-      const id = yield* keep(state, { callId, value: said.answer, typed: [], isServers: false, isAnswer: true })
-      return answer === "text" && said.answer !== null ? `The answer is {{${id}}}.` : JSON.stringify(said.answer)
+      const id = yield* keep(state, { callId, value: reply.answer, typed: [], isServers: false, isAnswer: true })
+      return answer === "text" && reply.answer !== null ? `The answer is {{${id}}}.` : JSON.stringify(reply.answer)
     })
   })
 )

@@ -66,7 +66,7 @@ const notes = AgentState.slot("hooks.notes", {
 })
 
 /** The last message of the user that hooks have seen. */
-const seen = AgentState.slot("hooks.seen", { schema: Schema.String, initial: "" })
+const lastSeen = AgentState.slot("hooks.seen", { schema: Schema.String, initial: "" })
 
 /** The state of hooks in one run. */
 interface Known {
@@ -139,14 +139,14 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
   if (refused !== undefined) return refused
   const { cwd, hooks, onDecision } = options
   const runs = Attached.make<Run, Known>()
-  const said = new Set<string>()
+  const reportedFailures = new Set<string>()
   const started = new Set<string>()
   const has = (event: HookEvent): boolean => hooks.some((hook) => hook.event === event)
 
   const knownOf = (run: Run): Known => {
-    const known = runs.get(run) ?? { verdicts: new Map(), stop: undefined, continued: 0 }
-    runs.set(run, known)
-    return known
+    const memory = runs.get(run) ?? { verdicts: new Map(), stop: undefined, continued: 0 }
+    runs.set(run, memory)
+    return memory
   }
 
   const fireIn = Effect.fnUntraced(function* (
@@ -158,8 +158,8 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
     const body = { session_id: sessionOf(run), agent: run.agent, ...(cwd === undefined ? {} : { cwd }), ...input }
     const fired: Fired = yield* fireHooks(hooks, event, about, body)
     for (const failure of fired.failures) {
-      if (said.has(failure.message)) continue
-      said.add(failure.message)
+      if (reportedFailures.has(failure.message)) continue
+      reportedFailures.add(failure.message)
       yield* run.warn("hook-failed", failure.message)
     }
     knownOf(run).stop = fired.verdict.stop ?? knownOf(run).stop
@@ -169,11 +169,11 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
   /** Fires the hooks for a session that begins and for messages that the model has not read. */
   const readMessages = Effect.fnUntraced(function* (run: Run) {
     const users = run.messages.filter((message) => message.role === "human" && message.source === undefined)
-    const before = yield* run.state.get(seen)
+    const before = yield* run.state.get(lastSeen)
     const fresh = users.slice(users.findIndex(({ id }) => id === before) + 1)
     const last = fresh.at(-1)
     if (last === undefined) return undefined
-    yield* run.state.set(seen, last.id)
+    yield* run.state.set(lastSeen, last.id)
     if (!started.has(sessionOf(run))) {
       started.add(sessionOf(run))
       const source = run.messages.some(({ role }) => role === "ai") ? "resume" : "startup"
@@ -236,15 +236,15 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
   })
 
   const afterAnswer = Effect.fnUntraced(function* (run: Run) {
-    const known = knownOf(run)
+    const memory = knownOf(run)
     const event = run.depth === 0 ? "Stop" : "SubagentStop"
-    const verdict = yield* fireIn(run, event, [run.agent], { stop_hook_active: known.continued > 0 })
+    const verdict = yield* fireIn(run, event, [run.agent], { stop_hook_active: memory.continued > 0 })
     if (verdict.stop !== undefined || verdict.decision !== "deny") return undefined
-    if (known.continued >= mostContinued) {
+    if (memory.continued >= mostContinued) {
       yield* run.warn("hook-failed", `The hooks for ${event} refused the end ${mostContinued} times; it ends.`)
       return undefined
     }
-    known.continued += 1
+    memory.continued += 1
     return Middleware.continueWith(Message.human(verdict.reason ?? "Go on.", { source: "hooks" }))
   })
 
@@ -253,7 +253,7 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
     name,
     inherit: true,
     asks: true,
-    state: [notes, seen],
+    state: [notes, lastSeen],
     beforeModel: (run) =>
       Effect.suspend((): Effect.Effect<Middleware.Directive | undefined, never, R> => {
         const { stop } = knownOf(run)

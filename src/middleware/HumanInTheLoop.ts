@@ -128,17 +128,17 @@ const ruleFor = (options: Options, call: Middleware.PreparedCall): Rule | "never
 
 const rulingOf = (rule: Rule, call: Middleware.PreparedCall, expiresIn: number | undefined): Ruling.Ruling => {
   const { allow, deciders, describe, likeness, name: by = name } = rule
-  const given = call.given()
+  const args = call.given()
   return Ruling.ask(by, {
     // A rule that can't describe a call does not keep it from being asked about.
     description: Result.getOrElse(
-      Result.try(() => describe?.(given)),
+      Result.try(() => describe?.(args)),
       () => undefined
     ),
     choices: allow,
     deciders,
     expiresIn,
-    likeness: likeness === undefined ? canonical(given) : `like ${likeness(given)}`,
+    likeness: likeness === undefined ? canonical(args) : `like ${likeness(args)}`,
     settles: true
   })
 }
@@ -164,15 +164,15 @@ const problemOf = (
   reach: ReadonlySet<string>,
   asks: boolean
 ): string | undefined => {
-  const late = timeProblem("approvals", { expiresIn })
-  if (late !== undefined) return late
+  const expiryProblem = timeProblem("approvals", { expiresIn })
+  if (expiryProblem !== undefined) return expiryProblem
   const names = Object.keys(tools ?? {})
   // Tools of servers come later.
   const own = names.filter((one) => !one.includes("__"))
   const problem = Middleware.unknownTool("approvals are for", own, reach)
   if (problem !== undefined) return problem
-  const meant = names.map((name) => Middleware.findTool(reach, name) ?? normaliseName(name))
-  const twice = names.find((_, index) => meant.indexOf(meant[index] ?? "") < index)
+  const resolvedNames = names.map((name) => Middleware.findTool(reach, name) ?? normaliseName(name))
+  const twice = names.find((_, index) => resolvedNames.indexOf(resolvedNames[index] ?? "") < index)
   if (twice !== undefined) return `approvals have two rules for one tool: ${JSON.stringify(twice)} is the second`
   return tools === undefined && !destructive && !asks
     ? "approvals without a rule ask about nothing; name tools, or say destructive: true"

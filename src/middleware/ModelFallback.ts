@@ -37,9 +37,9 @@ const summarise = <E>(failures: ReadonlyArray<ModelError | E>, last: ModelError 
   if (failures.length === 1) return last
   const spokesman = failures.findLast((failure) => isModelError(failure) && failure.isRetryable) ?? last
   if (!isModelError(spokesman)) return spokesman
-  const said = failures.map((failure, index) => `(${index + 1}) ${describe(failure)}`).join(" ")
+  const summary = failures.map((failure, index) => `(${index + 1}) ${describe(failure)}`).join(" ")
   const { model, provider, reason, requestId, status } = spokesman
-  const detail = `no model answered: ${said}`
+  const detail = `no model answered: ${summary}`
   return new ModelError(defined({ provider, reason, detail, cause: spokesman, model, status, requestId }))
 }
 

@@ -50,9 +50,9 @@ interface Begun {
 /** Reads a turn until its first content. */
 const begin = Effect.fnUntraced(function* (turn: Turn, onEnd: ModelError) {
   const pull = yield* Stream.toPull(turn)
-  const said: Array<TurnPart> = []
-  while (!said.some(isContent)) said.push(...(yield* Pull.catchDone(pull, () => Effect.fail(onEnd))))
-  return { said, pull } satisfies Begun
+  const head: Array<TurnPart> = []
+  while (!head.some(isContent)) head.push(...(yield* Pull.catchDone(pull, () => Effect.fail(onEnd))))
+  return { said: head, pull } satisfies Begun
 })
 
 /** The complete turn of a loser, if its usage is known. */
@@ -78,8 +78,8 @@ const race = Effect.fnUntraced(function* <E, R>(
     const own = yield* Scope.fork(scope)
     scopes.push(own)
     const begun = Effect.flatMap(turn, (made) => Scope.provide(begin(made, onEnd), own))
-    const told = Effect.flatMap(Effect.exit(begun), (exit) => Queue.offer(outcomes, { index, exit }))
-    yield* Effect.forkIn(told, own, { startImmediately: true })
+    const report = Effect.flatMap(Effect.exit(begun), (exit) => Queue.offer(outcomes, { index, exit }))
+    yield* Effect.forkIn(report, own, { startImmediately: true })
   })
 
   const [first, ...others] = turns
@@ -99,18 +99,18 @@ const race = Effect.fnUntraced(function* <E, R>(
       failures.push({ index, cause: exit.cause })
       if (failures.length < scopes.length) continue
       // The call fails as the first model did.
-      const told = failures.find((failure) => failure.index === 0)
-      return yield* Effect.failCause(told?.cause ?? exit.cause)
+      const firstFailure = failures.find((failure) => failure.index === 0)
+      return yield* Effect.failCause(firstFailure?.cause ?? exit.cause)
     }
-    const late = yield* Queue.clear(outcomes)
-    const lost = late.flatMap((other) => (Exit.isSuccess(other.exit) ? doneOf(other.exit.value.said) : []))
+    const lateOutcomes = yield* Queue.clear(outcomes)
+    const lostParts = lateOutcomes.flatMap((other) => (Exit.isSuccess(other.exit) ? doneOf(other.exit.value.said) : []))
     // Nobody waits for an interrupted loser before the end of the turn.
     for (const [at, other] of scopes.entries()) {
       if (at !== index) yield* Effect.forkIn(Scope.close(other, Exit.void), scope, { startImmediately: true })
     }
     const { pull, said } = exit.value
     const restarted: TurnPart = { _tag: "TurnRestarted", reason: "another model began first" }
-    const parts = [...lost, ...(lost.length === 0 ? [] : [restarted]), ...said]
+    const parts = [...lostParts, ...(lostParts.length === 0 ? [] : [restarted]), ...said]
     return Stream.concat(Stream.fromArray(parts), Stream.fromPull(Effect.succeed(pull)))
   }
 })
@@ -137,22 +137,22 @@ export const make = <const Layers extends ReadonlyArray<Layer.Layer<ChatModel, u
 ): Middleware.Middleware<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>> => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
-  const given = options?.after ?? "3 seconds"
+  const delay = options?.after ?? "3 seconds"
   const openingsOf = makeOpenings(layers)
-  const after = timeOf(given)
+  const after = timeOf(delay)
   return Middleware.make<Layer.Error<Layers[number]>, Layer.Services<Layers[number]>>({
     name,
-    check: () => timeProblem(name, { after: given }),
+    check: () => timeProblem(name, { after: delay }),
     wrapModelCall: (request, next, run) => {
       if (request.purpose !== turnPurpose) return next(request)
-      const asked = askedOf(request, run)
-      const late = `${nameOf(asked)} has not begun to answer after ${Duration.format(after)}`
+      const model = askedOf(request, run)
+      const notice = `${nameOf(model)} has not begun to answer after ${Duration.format(after)}`
       const others = openingsOf(run).map((opening) =>
         Effect.flatMap(opening, ({ name, session }) =>
-          Effect.as(run.warn("model-hedge", `${late}; asking ${name} too`), next({ ...request, session }))
+          Effect.as(run.warn("model-hedge", `${notice}; asking ${name} too`), next({ ...request, session }))
         )
       )
-      return Stream.unwrap(race([Effect.succeed(next(request)), ...others], after, incomplete(asked)))
+      return Stream.unwrap(race([Effect.succeed(next(request)), ...others], after, incomplete(model)))
     }
   })
 }

@@ -39,11 +39,11 @@ const describeTries = (error: ModelError, tries: number, millis: number): ModelE
   const minutes = Math.round(millis / 60_000)
   const time = minutes > 1 ? `${minutes} minutes` : `${Math.max(1, Math.round(millis / 1_000))} s`
   const { cause, model, provider, reason, requestId, status } = error
-  const said = error.detail === undefined ? "" : `${error.detail}; `
+  const prefix = error.detail === undefined ? "" : `${error.detail}; `
   return new ModelError({
     provider,
     reason,
-    detail: `${said}tried ${tries} times in ${time}`,
+    detail: `${prefix}tried ${tries} times in ${time}`,
     ...defined({ cause, model, requestId, status })
   })
 }
@@ -87,12 +87,12 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
               if (!error.isRetryable) return yield* Effect.fail(error)
               const now = yield* Clock.currentTimeMillis
               begun ??= { at: now, step: yield* Schedule.toStep(schedule) }
-              const spent = describeTries(error, tries, now - begun.at)
-              const [, delay] = yield* Pull.catchDone(begun.step(now, error), () => Effect.fail(spent))
+              const finalError = describeTries(error, tries, now - begun.at)
+              const [, delay] = yield* Pull.catchDone(begun.step(now, error), () => Effect.fail(finalError))
               const wait = Math.ceil(
                 Math.max(Duration.toMillis(delay), Duration.toMillis(error.retryAfter ?? Duration.zero))
               )
-              if (now + wait > begun.at + within) return yield* Effect.fail(spent)
+              if (now + wait > begun.at + within) return yield* Effect.fail(finalError)
               tries++
               yield* run.warn(
                 "model-retry",

@@ -74,11 +74,11 @@ export const make = (options?: {
   }
   const watches = Attached.make<Run, Watch>()
   const watchOf = (run: Run): Watch => {
-    const known = watches.get(run)
-    if (known !== undefined) return known
-    const made = makeWatch(run.scope, Math.min(limits.first ?? Infinity, limits.idle, limits.total))
-    watches.set(run, made)
-    return made
+    const existing = watches.get(run)
+    if (existing !== undefined) return existing
+    const watch = makeWatch(run.scope, Math.min(limits.first ?? Infinity, limits.idle, limits.total))
+    watches.set(run, watch)
+    return watch
   }
   return Middleware.make({
     name,

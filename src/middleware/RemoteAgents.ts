@@ -108,14 +108,14 @@ export const make = (options: Options): Worker<HttpClient> => {
       timeProblem("RemoteAgents", { timeout: options.timeout, pollInterval: options.pollInterval }),
     description,
     open: Effect.gen(function* () {
-      const spent = { usage: zero }
-      return yield* open(undefined, { spent, usedUp: yield* draw(spent) })
+      const total = { usage: zero }
+      return yield* open(undefined, { spent: total, usedUp: yield* draw(total) })
     }),
     reopen: (json) => {
-      const kept = decodeKept(json)
+      const record = decodeKept(json)
       // The run with its budget belongs to another process.
       const account: Account = { spent: { usage: zero }, usedUp: Effect.undefined }
-      return kept === undefined ? Effect.succeed(undefined) : open(kept, account)
+      return record === undefined ? Effect.succeed(undefined) : open(record, account)
     }
   }
 }

@@ -97,24 +97,24 @@ export const make = (options?: {
           const failed = (cause: unknown) =>
             Effect.as(run.warn("response-cache", `the store of answers failed: ${String(cause)}`), undefined)
 
-          const found = yield* Effect.catch(store.get(key), failed)
-          const known = found === undefined ? undefined : yield* Effect.option(readEntry(found))
-          if (known?._tag === "Some" && now - known.value.at < ttl) {
+          const cachedText = yield* Effect.catch(store.get(key), failed)
+          const cachedEntry = cachedText === undefined ? undefined : yield* Effect.option(readEntry(cachedText))
+          if (cachedEntry?._tag === "Some" && now - cachedEntry.value.at < ttl) {
             const id = (yield* IdGenerator)()
-            yield* run.custom("response-cache", { key, at: known.value.at })
-            return Stream.fromIterable(replay({ ...known.value.message, id }))
+            yield* run.custom("response-cache", { key, at: cachedEntry.value.at })
+            return Stream.fromIterable(replay({ ...cachedEntry.value.message, id }))
           }
 
           let isHosted = false
-          let done: Message.AiMessage | undefined
+          let answer: Message.AiMessage | undefined
           const watch = (part: TurnPart): void => {
             if (part._tag === "ToolCallStart" && part.providerExecuted === true) isHosted = true
-            else if (part._tag === "TurnDone") done = part.message
-            else if (part._tag === "TurnRestarted") done = undefined
+            else if (part._tag === "TurnDone") answer = part.message
+            else if (part._tag === "TurnRestarted") answer = undefined
           }
           const keep = Effect.suspend(() => {
-            if (done === undefined || (isHosted && !allowsHosted) || !isComplete(done)) return Effect.void
-            const { usage: _, ...message } = done
+            if (answer === undefined || (isHosted && !allowsHosted) || !isComplete(answer)) return Effect.void
+            const { usage: _, ...message } = answer
             return encodeEntry({ at: now, message: Message.encode(message) }).pipe(
               Effect.flatMap((entry) => store.set(key, entry)),
               Effect.catch(failed)

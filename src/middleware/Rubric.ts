@@ -60,17 +60,17 @@ const revisions = AgentState.slot("rubric", {
 })
 
 /** The part of the conversation that the grader sees: messages, and characters of each. */
-const shown = { messages: 30, characters: 4_000 } as const
+const limits = { messages: 30, characters: 4_000 } as const
 
 const transcript = (run: Run): string => {
   const first = run.messages.find((message) => message.role === "human")
-  const last = run.messages.slice(-shown.messages)
+  const last = run.messages.slice(-limits.messages)
   const all = first === undefined || last.includes(first) ? last : [first, ...last]
   return all
     .map((message) => {
       const text = Message.text(message)
       const calls = message.role === "ai" ? message.toolCalls.map((call) => ` [called ${call.name}]`).join("") : ""
-      return `${message.role}: ${cut(text, shown.characters, " […]")}${calls}`
+      return `${message.role}: ${cut(text, limits.characters, " […]")}${calls}`
     })
     .join("\n\n")
 }
@@ -80,7 +80,7 @@ const evidenceOf = ({ answer, run }: Subject): string =>
   [
     answer,
     ...run.messages
-      .slice(-shown.messages)
+      .slice(-limits.messages)
       .flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
   ].join("\n\n")
 
@@ -148,11 +148,11 @@ export const graded = <E = never, R = never>(options: {
       const isAnswer =
         message.stopReason === "stop" && message.toolCalls.length + message.malformedToolCalls.length === 0
       if (!isAnswer) return undefined
-      const stored = yield* run.state.get(revisions)
-      const count = stored.runId === run.runId ? stored.count : 0
+      const record = yield* run.state.get(revisions)
+      const count = record.runId === run.runId ? record.count : 0
       const verdict = yield* grade({ answer: Message.text(message), run })
-      const found = verdict._tag === "Unknown" ? null : verdict._tag === "Satisfied"
-      yield* run.custom("rubric", { satisfied: found, revisions: count })
+      const isSatisfied = verdict._tag === "Unknown" ? null : verdict._tag === "Satisfied"
+      yield* run.custom("rubric", { satisfied: isSatisfied, revisions: count })
       if (verdict._tag === "Satisfied") return undefined
       if (verdict._tag === "Unknown") {
         yield* run.warn("rubric-unreadable", "The grader's verdict could not be read; the answer is taken as it is.")

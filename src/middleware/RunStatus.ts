@@ -41,14 +41,14 @@ const say: { readonly [K in Ledger.Kind]: (amount: number) => string } = {
 /** The status of a run as the model reads it. */
 const describe = (run: Run): Effect.Effect<string> =>
   Effect.map(Ledger.restOf(run), (rest) => {
-    const left = Ledger.kinds.flatMap((kind) => {
+    const amounts = Ledger.kinds.flatMap((kind) => {
       const amount = rest[kind]
       return amount === undefined ? [] : [say[kind](amount)]
     })
     const full = filling(run)
     return [
       `Round ${run.round}.`,
-      ...(left.length === 0 ? [] : [`Left: ${left.join(", ")}.`]),
+      ...(amounts.length === 0 ? [] : [`Left: ${amounts.join(", ")}.`]),
       ...(full === undefined
         ? []
         : [`The conversation has ${Math.round(full.progress * 100)} % of the length at which it is summarised.`])

@@ -67,10 +67,10 @@ const Narrowed = Schema.Struct({
 const narrowed = AgentState.slot("skills.narrowed", { schema: Schema.NullOr(Narrowed), initial: null })
 
 const warn = Effect.fnUntraced(function* (run: Run, { problems }: Found) {
-  const shown = problems.length > maxProblems ? problems.slice(0, maxProblems - 1) : problems
-  for (const problem of shown) yield* run.warn("skill-invalid", tell(problem))
-  if (shown.length < problems.length) {
-    yield* run.warn("skill-invalid", `There are ${problems.length - shown.length} more problems with skills.`)
+  const firstProblems = problems.length > maxProblems ? problems.slice(0, maxProblems - 1) : problems
+  for (const problem of firstProblems) yield* run.warn("skill-invalid", tell(problem))
+  if (firstProblems.length < problems.length) {
+    yield* run.warn("skill-invalid", `There are ${problems.length - firstProblems.length} more problems with skills.`)
   }
 })
 
@@ -117,8 +117,8 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
   const runs = Attached.make<Run, Known>()
 
   const knownOf = Effect.fnUntraced(function* (run: Run) {
-    const known = runs.get(run)
-    if (known !== undefined) return known
+    const existing = runs.get(run)
+    if (existing !== undefined) return existing
     const fresh: Known = { found: yield* scan(options.sources), given: undefined, by: null, offered: [] }
     runs.set(run, fresh)
     return fresh

@@ -160,8 +160,10 @@ const isByProvider = ({ by }: Options, run: Run, { session }: ModelRequest): boo
 
 /** Makes the request of the model's view, which the provider compacts at the trigger, if it can. */
 const sentOf = (options: Options, at: Situation, request: ModelRequest): ModelRequest => {
-  const shown = shownOf(at, request)
-  return isByProvider(options, at.run, request) ? { ...shown, compactAt: Math.floor(at.limits.trigger) } : shown
+  const visibleRequest = shownOf(at, request)
+  return isByProvider(options, at.run, request)
+    ? { ...visibleRequest, compactAt: Math.floor(at.limits.trigger) }
+    : visibleRequest
 }
 
 const progressOf = (at: Situation): number => at.limits.progress(sizeOf(at, at.view))

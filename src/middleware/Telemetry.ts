@@ -41,9 +41,9 @@ const setAll = (span: Tracer.Span, attributes: Attributes): void => {
 
 /** Removes unknown attributes. */
 const definedOnly = (attributes: Record<string, string | undefined>): Record<string, string> => {
-  const found: Record<string, string> = {}
-  for (const [key, value] of Object.entries(attributes)) if (value !== undefined) found[key] = value
-  return found
+  const fields: Record<string, string> = {}
+  for (const [key, value] of Object.entries(attributes)) if (value !== undefined) fields[key] = value
+  return fields
 }
 
 const measure = (metric: Metric.Histogram<number>, value: number, attributes: Record<string, string | undefined>) =>
@@ -71,9 +71,9 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
       Effect.suspend(() => {
         const error = GenAi.errorType(exit)
         if (error !== undefined) span.attribute("error.type", error)
-        const told = measures(elapsed(), error)
+        const measurement = measures(elapsed(), error)
         span.end(clock.currentTimeNanosUnsafe(), exit)
-        return told
+        return measurement
       })
   } satisfies Open
 })
@@ -165,14 +165,14 @@ export const make = (options?: {
       return Stream.unwrap(
         Effect.map(openChat(request, run, model), ({ elapsed, end, span }) => {
           let firstAt: number | undefined
-          let spent: Usage.Usage | undefined
+          let total: Usage.Usage | undefined
           let response: string | undefined
           const watch = (part: TurnPart): void => {
             firstAt ??= elapsed()
             if (part._tag !== "TurnDone") return
             response = part.message.model
             const { usage } = part.message
-            if (usage !== undefined) spent = Usage.add(spent ?? Usage.zero, usage)
+            if (usage !== undefined) total = Usage.add(total ?? Usage.zero, usage)
             answered(span, part.message)
           }
           return next(request).pipe(
@@ -183,13 +183,13 @@ export const make = (options?: {
             }),
             Stream.onExit((exit) =>
               end(exit, (seconds, error) => {
-                setAll(span, { "gen_ai.response.time_to_first_chunk": firstAt, ...GenAi.usageAttributes(spent) })
+                setAll(span, { "gen_ai.response.time_to_first_chunk": firstAt, ...GenAi.usageAttributes(total) })
                 const tokens =
-                  spent === undefined
+                  total === undefined
                     ? []
                     : ([
-                        ["input", spent.inputTokens],
-                        ["output", spent.outputTokens]
+                        ["input", total.inputTokens],
+                        ["output", total.outputTokens]
                       ] as const)
                 const labels = {
                   "gen_ai.operation.name": "chat",

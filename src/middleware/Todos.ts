@@ -65,12 +65,12 @@ const applyTodos = (
   given: ReadonlyArray<Given.Given>,
   isMerge: boolean
 ): Result.Result<ReadonlyArray<Todo>, string> => {
-  const known = new Map(isMerge ? list.map((todo) => [todo.id, todo]) : [])
-  const used = new Set([...known.keys(), ...given.flatMap(({ id }) => id ?? [])])
+  const earlierTodos = new Map(isMerge ? list.map((todo) => [todo.id, todo]) : [])
+  const used = new Set([...earlierTodos.keys(), ...given.flatMap(({ id }) => id ?? [])])
   let next = 1
   const fresh: Array<Todo> = []
   for (const [index, { content, id, status }] of given.entries()) {
-    const before = id === undefined ? undefined : known.get(id)
+    const before = id === undefined ? undefined : earlierTodos.get(id)
     const text = content ?? before?.content
     if (text === undefined) return Result.fail(`Todo ${id ?? index + 1} has no content. Say what is to be done.`)
     while (id === undefined && used.has(`${next}`)) next++
@@ -80,8 +80,8 @@ const applyTodos = (
   }
   const byId = new Map(fresh.map((todo) => [todo.id, todo]))
   return Result.succeed([
-    ...[...known.values()].map((todo) => byId.get(todo.id) ?? todo),
-    ...fresh.filter(({ id }) => !known.has(id))
+    ...[...earlierTodos.values()].map((todo) => byId.get(todo.id) ?? todo),
+    ...fresh.filter(({ id }) => !earlierTodos.has(id))
   ])
 }
 
@@ -128,14 +128,14 @@ const lenientTool = () =>
     execute: Effect.fnUntraced(function* ({ merge = false, todos: said }) {
       const { state } = yield* ToolContext
       const before = yield* state.get(todos)
-      const read = Result.flatMap(Given.decodeTodos(said), (given) =>
+      const change = Result.flatMap(Given.decodeTodos(said), (given) =>
         Result.map(applyTodos(before, given, merge), (list) => ({ given, list }))
       )
-      const wrong = Result.isFailure(read) ? read.failure : problem(read.success.list)
-      if (Result.isFailure(read) || wrong !== undefined) {
+      const wrong = Result.isFailure(change) ? change.failure : problem(change.success.list)
+      if (Result.isFailure(change) || wrong !== undefined) {
         return yield* Effect.fail(ToolError.make(`${wrong} The list is as it was.`))
       }
-      const { given, list } = read.success
+      const { given, list } = change.success
       // An update, so that two calls of one round both count.
       yield* state.update(todos, (current) =>
         merge ? Result.getOrElse(applyTodos(current, given, merge), () => current) : list

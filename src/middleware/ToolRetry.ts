@@ -72,8 +72,8 @@ export const make = <
     wrapToolCall: (call, next, run) => {
       const { idempotent, readOnly } = call.annotations
       const policy = named.get(call.name) ?? (readOnly === true || idempotent === true ? general : false)
-      const once = Effect.suspend(() => next(call))
-      if (policy === false) return once
+      const attempt = Effect.suspend(() => next(call))
+      if (policy === false) return attempt
       const tell = ({ duration, input }: Schedule.Metadata<unknown, ToolError>) =>
         mayPass(input)
           ? run.warn(
@@ -81,7 +81,7 @@ export const make = <
               `${call.name} failed (${cut(input.message, shownError)}); running it again in ${Duration.format(duration)}`
             )
           : Effect.void
-      return Effect.retry(once, { schedule: Schedule.tap(policy, tell), while: mayPass })
+      return Effect.retry(attempt, { schedule: Schedule.tap(policy, tell), while: mayPass })
     }
   })
 }

@@ -148,21 +148,21 @@ export const make = (options?: {
     annotations: { readOnly: true, idempotent: true, openWorld: false },
     execute: ({ query }) =>
       Effect.map(ToolContext, ({ run }) => {
-        const found = catalogues.get(run)?.search(query, limit) ?? []
-        return ToolOutput.make(report(found), {
-          state: [AgentState.change(selection, bringIn(found.map((tool) => tool.name)))]
+        const matches = catalogues.get(run)?.search(query, limit) ?? []
+        return ToolOutput.make(report(matches), {
+          state: [AgentState.change(selection, bringIn(matches.map((tool) => tool.name)))]
         })
       })
   })
 
   const preselected = Effect.fnUntraced(function* (run: Run, catalogue: Catalogue.Catalogue<ToolDefinition>) {
-    const asked = run.messages.findLast((message) => message.role === "human")
+    const question = run.messages.findLast((message) => message.role === "human")
     const current = yield* run.state.get(selection)
-    if (preselect === 0 || asked === undefined || asked.id === current.preselectedFor) return current
-    const found = catalogue.search(Message.text(asked), preselect)
+    if (preselect === 0 || question === undefined || question.id === current.preselectedFor) return current
+    const matches = catalogue.search(Message.text(question), preselect)
     yield* run.state.update(selection, (before) => ({
-      ...bringIn(found.map((tool) => tool.name))(before),
-      preselectedFor: asked.id
+      ...bringIn(matches.map((tool) => tool.name))(before),
+      preselectedFor: question.id
     }))
     return yield* run.state.get(selection)
   })
@@ -186,12 +186,14 @@ export const make = (options?: {
         Effect.gen(function* () {
           const catalogue = yield* catalogueOf(run, tools)
           const { tools: selected } = yield* preselected(run, catalogue)
-          const chosen = selected.flatMap((name) => (forced.includes(name) ? [] : (catalogue.byName.get(name) ?? [])))
-          const shown = [...tools.filter(isFixed), ...chosen]
-          const isShown = new Set(shown)
+          const selectedTools = selected.flatMap((name) =>
+            forced.includes(name) ? [] : (catalogue.byName.get(name) ?? [])
+          )
+          const visibleTools = [...tools.filter(isFixed), ...selectedTools]
+          const isShown = new Set(visibleTools)
           // Tools may call tools that the model does not see.
           const others = tools.flatMap((tool) => (isShown.has(tool) ? [] : [{ ...tool, hidden: true as const }]))
-          return next({ ...request, tools: [...shown, ...others] })
+          return next({ ...request, tools: [...visibleTools, ...others] })
         })
       )
     }

@@ -59,8 +59,8 @@ const countMessage = (message: Message.Message): number => {
 }
 
 const messageTokens = (message: Message.Message): number => {
-  const known = counted.get(message)
-  if (known !== undefined) return known
+  const cachedTokens = counted.get(message)
+  if (cachedTokens !== undefined) return cachedTokens
   const tokens = countMessage(message)
   counted.set(message, tokens)
   return tokens

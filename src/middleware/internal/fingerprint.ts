@@ -24,8 +24,8 @@ export const makeFingerprints = () => {
   const chains = new WeakMap<ReadonlyArray<Message>, Chain>()
 
   const digestsOf = Effect.fnUntraced(function* (messages: ReadonlyArray<Message>) {
-    const seen = chains.get(messages) ?? empty
-    const before = seen.messages.every((message, index) => message === messages[index]) ? seen : empty
+    const chain = chains.get(messages) ?? empty
+    const before = chain.messages.every((message, index) => message === messages[index]) ? chain : empty
     const fresh = messages.slice(before.messages.length)
     const calls = new Map(before.calls)
     const texts = fresh.map((message) => {

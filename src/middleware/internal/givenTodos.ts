@@ -44,11 +44,11 @@ const textOf = (value: Json | undefined): string | undefined =>
       : undefined
 
 const statusOf = (todo: JsonObject): Result.Result<Status | undefined, string> => {
-  const said = textOf(under(todo, statusKeys))
-  if (said !== undefined) {
-    const status = statuses.get(said.toLowerCase().replaceAll(/[^a-z]/g, ""))
+  const text = textOf(under(todo, statusKeys))
+  if (text !== undefined) {
+    const status = statuses.get(text.toLowerCase().replaceAll(/[^a-z]/g, ""))
     return status === undefined
-      ? Result.fail(`The status ${JSON.stringify(said.slice(0, 40))} is none of ${Status.literals.join(", ")}.`)
+      ? Result.fail(`The status ${JSON.stringify(text.slice(0, 40))} is none of ${Status.literals.join(", ")}.`)
       : Result.succeed(status)
   }
   return Result.succeed(under(todo, doneKeys) === true ? "completed" : undefined)
@@ -66,6 +66,6 @@ const readOne = (todo: Json): Result.Result<Given, string> => {
 /** Decodes a list of todos, one todo, or the text of either. */
 export const decodeTodos = (json: Json): Result.Result<ReadonlyArray<Given>, string> => {
   const parsed = typeof json === "string" ? Option.getOrUndefined(parseJson(json)) : undefined
-  const meant = typeof parsed === "object" && parsed !== null ? parsed : json
-  return Result.all((Array.isArray(meant) ? meant : [meant]).map(readOne))
+  const value = typeof parsed === "object" && parsed !== null ? parsed : json
+  return Result.all((Array.isArray(value) ? value : [value]).map(readOne))
 }

@@ -119,9 +119,9 @@ export const gradeByModel = Effect.fnUntraced(function* (
     ],
     outputSchema: run.model?.structuredOutput === "native" ? schemaOf(fields) : undefined
   })
-  const read = decodeGraded(jsonIn(Message.text(answer)))
-  if (Result.isFailure(read)) return undefined
-  const { feedback = "", quality, satisfied, verdicts: said } = read.success
+  const result = decodeGraded(jsonIn(Message.text(answer)))
+  if (Result.isFailure(result)) return undefined
+  const { feedback = "", quality, satisfied, verdicts: said } = result.success
   const isWhole =
     (measure.words === undefined || satisfied !== undefined) &&
     (measure.each.length === 0 || said !== undefined) &&

@@ -148,10 +148,10 @@ export const redacted = (
   mask: string
 ): ReadonlyArray<Block> | undefined => {
   const every = pattern.global ? pattern : new RegExp(pattern, `${pattern.flags}g`)
-  let found = false
+  let hasMatch = false
   const clean = (text: string): string => {
     const cleaned = text.replaceAll(every, () => mask)
-    if (cleaned !== text) found = true
+    if (cleaned !== text) hasMatch = true
     return cleaned
   }
   const blocks = runs(content).flatMap((group): ReadonlyArray<Block> => {
@@ -162,5 +162,5 @@ export const redacted = (
     const cleaned = clean(whole)
     return cleaned === whole ? each : [{ ...first, text: cleaned }]
   })
-  return found ? blocks : undefined
+  return hasMatch ? blocks : undefined
 }

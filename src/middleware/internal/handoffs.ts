@@ -12,7 +12,7 @@ export interface Spoken {
 const prefix = "handoffs.spoken."
 
 /** One slot a turn, by the id of its message: each is written once, however long the conversation gets. */
-export const spoken = AgentState.family(prefix, {
+export const speechSlot = AgentState.family(prefix, {
   schema: Schema.Struct({ callId: Schema.String, messages: Schema.Array(Message.Message) }),
   initial: { callId: "", messages: [] }
 })
@@ -61,8 +61,8 @@ export const conversation = (
     }
     close()
     current = message.role === "ai" ? said.get(message.id) : undefined
-    const kept = message.role === "ai" && current !== undefined ? withoutCall(message, current.callId) : message
-    if (kept !== undefined) all.push(kept)
+    const rest = message.role === "ai" && current !== undefined ? withoutCall(message, current.callId) : message
+    if (rest !== undefined) all.push(rest)
   }
   close()
   return all

@@ -65,11 +65,11 @@ export const judgeByText = (rules: string) => {
     requests: ReadonlyArray<Approval.Request>
   ): Effect.Effect<ReadonlyArray<Verdict>, ModelError | AgentError, ChatModel> => {
     const texts = requests.map(textOf)
-    const shown = texts.flatMap((text, index) =>
+    const sections = texts.flatMap((text, index) =>
       text.length > longest ? [] : [`Request ${index + 1}:\n${quote(text)}`]
     )
-    if (shown.length === 0) return Effect.succeed(requests.map(() => person))
-    return Effect.map(Agent.run(agent, shown.join("\n\n")), ({ output }) =>
+    if (sections.length === 0) return Effect.succeed(requests.map(() => person))
+    return Effect.map(Agent.run(agent, sections.join("\n\n")), ({ output }) =>
       texts.map((text, index) => {
         const [said, another] = output.decisions.filter(({ request }) => request === index + 1)
         if (said === undefined || another !== undefined || text.length > longest) return person

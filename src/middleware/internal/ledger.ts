@@ -75,15 +75,15 @@ export const watchRun = (run: Run, budget: Over): void => over.set(run, [...(ove
 
 /** The rest of all budgets over a run: of each kind the smallest. */
 export const restOf = Effect.fnUntraced(function* (run: Run) {
-  const left: { [K in Kind]?: number } = {}
+  const minimum: { [K in Kind]?: number } = {}
   for (const { rest } of over.get(run) ?? []) {
     const one = yield* rest
     for (const kind of kinds) {
       const amount = one[kind]
-      if (amount !== undefined) left[kind] = Math.min(amount, left[kind] ?? Infinity)
+      if (amount !== undefined) minimum[kind] = Math.min(amount, minimum[kind] ?? Infinity)
     }
   }
-  return left satisfies Rest
+  return minimum satisfies Rest
 })
 
 /** Names the used-up limit of the budgets over a run, if there is one. */
@@ -205,23 +205,23 @@ export const chargeUsage = (ledger: Ledger, run: Run): Effect.Effect<void> => {
 /** Makes the ledgers of one budget: one for each run with it, shared with everything below that run. */
 export const make = () => {
   const key = Symbol("Budget")
-  const known = Attached.make<Run, Ledger>()
+  const ledgers = Attached.make<Run, Ledger>()
 
   /** The ledger of the nearest parent run. A program's sub-agents find it this way, since they have no tool call. */
   const above = ({ parent }: Run): Ledger | undefined =>
-    parent === undefined ? undefined : (known.get(parent) ?? above(parent))
+    parent === undefined ? undefined : (ledgers.get(parent) ?? above(parent))
 
   const of = (run: Run): Effect.Effect<Ledger> =>
     Effect.suspend(() => {
-      const found = known.get(run)
-      if (found !== undefined) return Effect.succeed(found)
+      const existing = ledgers.get(run)
+      if (existing !== undefined) return Effect.succeed(existing)
       return Effect.map(Effect.all([Calls, Beside, Clock.currentTimeMillis]), ([calls, isBeside, now]) => {
         // A tool's independent run is nobody's sub-agent.
         const call = run.depth === 0 && !isBeside ? undefined : calls.get(key)
         if (call !== undefined && run.depth > 0) call.hasAgent = true
         if (call !== undefined && run.depth === 0) call.ledger.beside.set(run, run.usage)
         const ledger = call?.ledger ?? above(run) ?? begin(run, now)
-        known.set(run, ledger)
+        ledgers.set(run, ledger)
         return ledger
       })
     })

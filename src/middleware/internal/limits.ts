@@ -13,8 +13,8 @@ const first = <A>(
   problem: (name: string, value: A) => string | undefined
 ): string | undefined => {
   for (const [name, value] of Object.entries(options)) {
-    const found = value === undefined ? undefined : problem(name, value)
-    if (found !== undefined) return found
+    const result = value === undefined ? undefined : problem(name, value)
+    if (result !== undefined) return result
   }
   return undefined
 }

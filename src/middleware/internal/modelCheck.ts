@@ -53,8 +53,8 @@ const checkByText = Effect.fnUntraced(function* (rules: string, text: string, ru
     messages: [Message.human(`Rules:\n${rules}\n\n${mark}\n${text}\n${mark}`)],
     outputSchema: run.model?.structuredOutput === "native" ? checkSchema : undefined
   })
-  const said = Message.text(answer)
-  const checked = decodeChecked(said.slice(Math.max(0, said.indexOf("{")), said.lastIndexOf("}") + 1))
+  const reply = Message.text(answer)
+  const checked = decodeChecked(reply.slice(Math.max(0, reply.indexOf("{")), reply.lastIndexOf("}") + 1))
   if (Result.isFailure(checked)) return trip("the check gave no verdict")
   return checked.success.allowed
     ? pass

@@ -65,8 +65,8 @@ export const makeOpenings = <L extends ReadonlyArray<Layer.Layer<ChatModel.ChatM
   const layers = given as ReadonlyArray<Layer.Layer<ChatModel.ChatModel, E, R>>
   const openings = Attached.make<Run, ReadonlyArray<Opening<E, R>>>()
   return (run: Run): ReadonlyArray<Opening<E, R>> => {
-    const made = openings.get(run) ?? layers.map((layer) => openOnce(layer, run))
-    openings.set(run, made)
-    return made
+    const runOpenings = openings.get(run) ?? layers.map((layer) => openOnce(layer, run))
+    openings.set(run, runOpenings)
+    return runOpenings
   }
 }

@@ -62,8 +62,8 @@ export const tool: () => Tool.Tool = once(() =>
 const digests = new WeakMap<object, string>()
 
 const digestOf = (one: Kept["shown"][number]): string => {
-  const known = digests.get(one)
-  if (known !== undefined) return known
+  const cachedDigest = digests.get(one)
+  if (cachedDigest !== undefined) return cachedDigest
   const digest = sha256Sync(canonical({ description: one.description, parameters: one.parameters })).slice(0, 32)
   digests.set(one, digest)
   return digest
@@ -99,12 +99,12 @@ const tell = (
     return one === undefined ? [] : [JSON.stringify({ name, description: one.description, parameters: one.parameters })]
   })
   const back = names.filter((name) => now.get(name) === undefined && there.has(name))
-  const gone = names.filter((name) => !there.has(name))
+  const missing = names.filter((name) => !there.has(name))
   return [
     "The tools have changed. The program that you run in says so, not the user.",
     ...(described.length === 0 ? [] : [`You can call these, by ${callTool}:`, ...described]),
     ...(back.length === 0 ? [] : [`You can call these again, as they were first described: ${back.join(", ")}.`]),
-    ...(gone.length === 0 ? [] : [`You can't call these any more: ${gone.join(", ")}.`])
+    ...(missing.length === 0 ? [] : [`You can't call these any more: ${missing.join(", ")}.`])
   ].join("\n")
 }
 
@@ -146,9 +146,9 @@ const extend = (view: View, messages: ReadonlyArray<Message.Message>): void => {
   view.list = messages
   for (const message of messages.slice(view.of.length)) {
     view.of.push(message)
-    const shown = asWritten(view.names, message)
-    view.shown.push(shown)
-    view.isSame &&= shown === message
+    const copy = asWritten(view.names, message)
+    view.shown.push(copy)
+    view.isSame &&= copy === message
     const text = view.after.get(message.id)
     if (text === undefined) continue
     view.shown.push(Message.human(text, { id: `${message.id}-tools`, source }))
@@ -203,33 +203,34 @@ export const make = () => {
   const keep = Effect.fnUntraced(function* (run: Run, known: Known, request: ModelRequest) {
     const { messages } = request
     const tools = request.tools.filter(({ hidden }) => hidden !== true)
-    const kept = yield* run.state.get(slot)
+    const record = yield* run.state.get(slot)
     const isBegun = messages.some(({ role }) => role === "ai")
-    const isWhole = isBegun && viewed(known, kept, messages).found === kept.notices.length
+    const isWhole = isBegun && viewed(known, record, messages).found === record.notices.length
     const afresh: Kept = {
       shown: tools.map(({ description, name, parameters }) => ({ name, description, parameters })),
       told: [],
       notices: []
     }
-    const isShown = isWhole && kept.shown.some(({ name }) => name === callTool)
+    const isShown = isWhole && record.shown.some(({ name }) => name === callTool)
     if (!isShown) return yield* run.state.set(slot, afresh)
     if (known.tools === request.tools) return
     known.tools = request.tools
-    const told = new Map(kept.told)
-    const now = differences(kept.shown, tools)
-    if (now.size === told.size && [...now].every(([name, digest]) => told.get(name) === digest)) return
+    const lastDifferences = new Map(record.told)
+    const now = differences(record.shown, tools)
+    if (now.size === lastDifferences.size && [...now].every(([name, digest]) => lastDifferences.get(name) === digest))
+      return
     const last = run.messages.at(-1)
-    const text = tell(told, now, tools)
-    const length = kept.notices.reduce((sum, notice) => sum + notice.text.length, text.length)
+    const text = tell(lastDifferences, now, tools)
+    const length = record.notices.reduce((sum, notice) => sum + notice.text.length, text.length)
     const isTold = length <= most && last !== undefined && messages.findLast(({ id }) => id === last.id) !== undefined
     if (!isTold) return yield* run.state.set(slot, afresh)
     // Two changes behind one message are one announcement.
-    const before = kept.notices.at(-1)
+    const before = record.notices.at(-1)
     const notices =
       before?.after === last.id
-        ? kept.notices.with(-1, { after: last.id, text: `${before.text}\n\n${text}` })
-        : [...kept.notices, { after: last.id, text }]
-    yield* run.state.set(slot, { shown: kept.shown, told: [...now], notices })
+        ? record.notices.with(-1, { after: last.id, text: `${before.text}\n\n${text}` })
+        : [...record.notices, { after: last.id, text }]
+    yield* run.state.set(slot, { shown: record.shown, told: [...now], notices })
   })
 
   return (
@@ -242,12 +243,12 @@ export const make = () => {
         const before = yield* run.state.get(slot)
         const isOn = [...before.shown, ...request.tools].some(({ name }) => name === callTool)
         if (!isOn) return next(request)
-        const known = runs.get(run) ?? { tools: undefined, view: fresh(slot.initial), definitions: [] }
-        runs.set(run, known)
-        if (request.toolChoice === "auto") yield* keep(run, known, request)
-        const kept = yield* run.state.get(slot)
-        const view = viewed(known, kept, request.messages)
-        const sent = {
+        const cache = runs.get(run) ?? { tools: undefined, view: fresh(slot.initial), definitions: [] }
+        runs.set(run, cache)
+        if (request.toolChoice === "auto") yield* keep(run, cache, request)
+        const record = yield* run.state.get(slot)
+        const view = viewed(cache, record, request.messages)
+        const stableRequest = {
           ...request,
           messages: view.isSame ? request.messages : view.shown,
           // The marks count other messages.
@@ -255,11 +256,11 @@ export const make = () => {
           // The tool choice expresses a last turn without tools, or with only one.
           tools:
             request.toolChoice === "auto" || request.tools.every(({ name }) => view.names.has(name))
-              ? known.definitions
+              ? cache.definitions
               : request.tools,
           callable: request.tools
         }
-        return Stream.map(next(sent), translated(request.tools))
+        return Stream.map(next(stableRequest), translated(request.tools))
       })
     )
 }

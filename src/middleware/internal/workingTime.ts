@@ -12,10 +12,10 @@ const often = 10
 
 /** Ends at the time by {@link workingNow}. */
 export const until = Effect.fnUntraced(function* (run: Run, time: number, callId?: string) {
-  let left = time - (yield* workingNow(run, callId))
-  while (left > 0) {
-    yield* Effect.sleep(left)
+  let remaining = time - (yield* workingNow(run, callId))
+  while (remaining > 0) {
+    yield* Effect.sleep(remaining)
     const then = time - (yield* workingNow(run, callId))
-    left = then === left ? Math.max(left, often) : then
+    remaining = then === remaining ? Math.max(remaining, often) : then
   }
 })

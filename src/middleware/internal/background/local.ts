@@ -38,7 +38,7 @@ const endingOf = (result: AgentResult<unknown>): Ending =>
 const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: Context.Context<never>): Session => {
   let last: AgentResult<unknown> | undefined
   let current: Agent.Handle<unknown, unknown> | undefined
-  let spent: Usage = zero
+  let earlierUsage: Usage = zero
   let spending: Usage = zero
 
   const work = (input: Agent.Input, options: Agent.RunOptions): Effect.Effect<Ending, unknown, unknown> =>
@@ -59,20 +59,20 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
       )
       yield* Fiber.await(reader)
       last = result
-      const late = yield* handle.undelivered
-      return { result, late }
+      const undelivered = yield* handle.undelivered
+      return { result, undelivered }
     }).pipe(
       Effect.scoped,
       Effect.ensuring(
         Effect.sync(() => {
           current = undefined
-          spent = add(spent, spending)
+          earlierUsage = add(earlierUsage, spending)
           spending = zero
         })
       ),
-      Effect.flatMap(({ late, result }) =>
-        late.length > 0 && result.stopReason !== "suspended"
-          ? work(late, { history: result.messages, state: result.state })
+      Effect.flatMap(({ result, undelivered }) =>
+        undelivered.length > 0 && result.stopReason !== "suspended"
+          ? work(undelivered, { history: result.messages, state: result.state })
           : Effect.succeed(endingOf(result))
       )
     )
@@ -110,7 +110,7 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
             })
       ),
     cancel: Effect.void,
-    usage: () => add(spent, spending),
+    usage: () => add(earlierUsage, spending),
     kept: () => undefined
   }
 }

@@ -58,7 +58,7 @@ export interface Client {
 
 const failure = (problem: string, isPassing: boolean, status?: number): Failure => ({ problem, isPassing, status })
 
-const said: { readonly [status: number]: string } = {
+const explanations: { readonly [status: number]: string } = {
   401: "it does not accept the credentials",
   403: "it does not allow this",
   404: "it knows no such agent, thread or run",
@@ -71,7 +71,7 @@ const ofStatus = (status: number): Failure => {
   const isPassing = status === 408 || status === 425 || status === 429 || status >= 500
   const redirects =
     status >= 300 && status < 400 ? "it redirects, which is not followed; give the URL it redirects to" : ""
-  const words = said[status] ?? redirects
+  const words = explanations[status] ?? redirects
   return failure(`The server answered with status ${status}${words === "" ? "" : `: ${words}`}.`, isPassing, status)
 }
 

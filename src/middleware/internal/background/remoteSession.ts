@@ -78,10 +78,10 @@ export const makeSession = (
   const interruptedIn = Effect.fnUntraced(function* (threadId: string): Effect.fn.Return<Ending, Failure> {
     for (;;) {
       const thread = yield* threadOf(threadId)
-      const asked = askedOf(thread)
-      if (asked !== undefined) {
+      const question = askedOf(thread)
+      if (question !== undefined) {
         wasAsked = true
-        return { status: "suspended", text: `It waits for a person, who has to decide on its server:\n${asked}` }
+        return { status: "suspended", text: `It waits for a person, who has to decide on its server:\n${question}` }
       }
       if (!wasAsked) return { status: "cancelled", text: "It was stopped on its server." }
       if (thread.status === "error") return { status: "failed", text: "It failed on its server." }
@@ -128,15 +128,15 @@ export const makeSession = (
 
   const say = Effect.fnUntraced(function* (threadId: string, message: string, replaces: string | undefined) {
     isReplacing = replaces !== undefined
-    const made = yield* Effect.ensuring(
+    const newRun = yield* Effect.ensuring(
       client.createRun(threadId, message, replaces),
       Effect.sync(() => {
         isReplacing = false
       })
     )
-    run = made
+    run = newRun
     isOpen = true
-    return poll(made)
+    return poll(newRun)
   })
 
   const begin = (ask: Ask): Effect.Effect<Effect.Effect<Ending>, TaskError> => {

@@ -66,15 +66,15 @@ const count = (from: unknown, key: string): number => {
 export const usageOf = (thread: typeof ThreadAnswer.Type): Usage | undefined => {
   let total: Usage | undefined
   for (const message of messagesOf(thread)) {
-    const said = isFrom("model", message) ? message["usage_metadata"] : undefined
-    if (!isObject(said)) continue
-    const read = said["input_token_details"]
+    const metadata = isFrom("model", message) ? message["usage_metadata"] : undefined
+    if (!isObject(metadata)) continue
+    const inputDetails = metadata["input_token_details"]
     const usage = make({
-      inputTokens: count(said, "input_tokens"),
-      outputTokens: count(said, "output_tokens"),
-      cacheReadTokens: count(read, "cache_read"),
-      cacheWriteTokens: count(read, "cache_creation"),
-      reasoningTokens: count(said["output_token_details"], "reasoning")
+      inputTokens: count(metadata, "input_tokens"),
+      outputTokens: count(metadata, "output_tokens"),
+      cacheReadTokens: count(inputDetails, "cache_read"),
+      cacheWriteTokens: count(inputDetails, "cache_creation"),
+      reasoningTokens: count(metadata["output_token_details"], "reasoning")
     })
     total = total === undefined ? usage : add(total, usage)
   }
@@ -93,8 +93,8 @@ export const answerOf = (thread: typeof ThreadAnswer.Type): string => {
 export const askedOf = ({ interrupts }: typeof ThreadAnswer.Type): string | undefined => {
   const values = isObject(interrupts) ? Object.values(interrupts).flat() : Array.isArray(interrupts) ? interrupts : []
   if (values.length === 0) return undefined
-  const shown = values.map((one) => JSON.stringify(isObject(one) ? (one["value"] ?? null) : one)).join("\n")
-  return visible(shown).slice(0, maxAsked)
+  const text = values.map((one) => JSON.stringify(isObject(one) ? (one["value"] ?? null) : one)).join("\n")
+  return visible(text).slice(0, maxAsked)
 }
 
 /** The reason of a failed run, as far as the server reports it. */

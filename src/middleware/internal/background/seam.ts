@@ -7,7 +7,7 @@ import * as Middleware from "../../../core/Middleware.ts"
 import type { Run } from "../../../core/Run.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { BackgroundTasks, isOpen, type Task, type Worker } from "../../BackgroundTasks.ts"
-import { absorb, change, type Known, known, type Record } from "./state.ts"
+import { absorb, background, change, type Known, type Record } from "./state.ts"
 
 /** The `source` of the message that reports finished tasks. */
 export const source = "background-tasks"
@@ -65,14 +65,14 @@ export const look = Effect.fnUntraced(function* (
   const revive = options?.revive === true
   const check = (wait: number | undefined) =>
     Effect.catch(tasks.check(record.key, wait), () => Effect.succeed(undefined))
-  const found = yield* check(options?.wait)
-  if (found !== undefined && (!revive || (found.status !== "lost" && found.status !== "suspended"))) return found
-  if (found === undefined && !isOpen(record.status) && !revive) return undefined
+  const task = yield* check(options?.wait)
+  if (task !== undefined && (!revive || (task.status !== "lost" && task.status !== "suspended"))) return task
+  if (task === undefined && !isOpen(record.status) && !revive) return undefined
   const adopted = yield* adopt(settings, group, record)
   if (adopted !== undefined) {
     return revive ? ((yield* check(Math.max(options?.wait ?? 0, hearing))) ?? adopted) : adopted
   }
-  if (found !== undefined || !isOpen(record.status)) return found
+  if (task !== undefined || !isOpen(record.status)) return task
   const updatedAt = yield* Clock.currentTimeMillis
   return { ...fromRecord(group, record), status: "lost" as const, text: lostText, updatedAt }
 })
@@ -108,11 +108,11 @@ const words = (due: ReadonlyArray<Record>): string =>
  */
 export const seam = (settings: Settings) =>
   Effect.fnUntraced(function* (run: Run) {
-    const current = yield* run.state.get(known)
+    const current = yield* run.state.get(background)
     if (current === null) return undefined
     yield* refresh(settings, run, current)
     const due: Array<Record> = []
-    for (const record of (yield* run.state.get(known))?.tasks ?? []) {
+    for (const record of (yield* run.state.get(background))?.tasks ?? []) {
       if (record.told) continue
       const isSaid =
         record.notice !== undefined && run.messages.findLast(({ id }) => id === record.notice) !== undefined

@@ -30,7 +30,7 @@ const Known = Schema.Struct({ group: Schema.String, next: Schema.Finite, tasks: 
 export type Known = typeof Known.Type
 
 /** The tasks of a thread: an agent's own, and in each checkpoint. `null` before the first. */
-export const known = AgentState.slot<Known | null, unknown>("backgroundTasks", {
+export const background = AgentState.slot<Known | null, unknown>("backgroundTasks", {
   schema: Schema.NullOr(Known),
   initial: null
 })
@@ -44,16 +44,16 @@ type Store = AgentState.Store
 export const groupOf = Effect.fnUntraced(function* (state: Store) {
   const makeId = yield* IdGenerator
   const group = makeId()
-  yield* state.update(known, (current) => current ?? { group, next: 1, tasks: [] })
-  return (yield* state.get(known))?.group ?? group
+  yield* state.update(background, (current) => current ?? { group, next: 1, tasks: [] })
+  return (yield* state.get(background))?.group ?? group
 })
 
 /** The task with an id. */
 export const find = (state: Store, id: string): Effect.Effect<Record | undefined> =>
-  Effect.map(state.get(known), (current) => current?.tasks.find((record) => record.id === id))
+  Effect.map(state.get(background), (current) => current?.tasks.find((record) => record.id === id))
 
 const edit = (state: Store, f: (current: Known) => Known): Effect.Effect<void> =>
-  state.update(known, (current) => (current === null ? null : f(current)))
+  state.update(background, (current) => (current === null ? null : f(current)))
 
 /** Changes the record of one task. */
 export const change = (state: Store, id: string, f: (record: Record) => Record): Effect.Effect<void> =>
@@ -71,17 +71,17 @@ const parts = ({ kept, usage }: Pick<Task, "kept" | "usage">) => defined({ usage
 
 /** Records a new task and returns its id. */
 export const remember = Effect.fnUntraced(function* (state: Store, task: Task) {
-  let made: Record | undefined
+  let record: Record | undefined
   yield* edit(state, (current) => {
     const oldest = current.tasks.length < maxRecords ? undefined : current.tasks.find((one) => !isOpen(one.status))
     const tasks = current.tasks.filter((one) => one !== oldest)
     const { group: _group, pending: _pending, text: _text, ...rest } = task
     const description = task.description.slice(0, maxDescription)
-    made = { ...rest, id: `task-${current.next}`, place: freePlace(tasks), description, told: true }
-    return { ...current, next: current.next + 1, tasks: [...tasks, made] }
+    record = { ...rest, id: `task-${current.next}`, place: freePlace(tasks), description, told: true }
+    return { ...current, next: current.next + 1, tasks: [...tasks, record] }
   })
-  if (made !== undefined) yield* state.set(textAt(String(made.place)), "")
-  return made?.id ?? ""
+  if (record !== undefined) yield* state.set(textAt(String(record.place)), "")
+  return record?.id ?? ""
 })
 
 const same = (record: Record, task: Task): boolean =>
@@ -100,15 +100,15 @@ export const absorb = Effect.fnUntraced(function* (state: Store, record: Record,
   if (task.status !== "running" && (isNew || task.updatedAt !== record.updatedAt)) {
     yield* state.set(textAt(String(record.place)), task.text)
   }
-  const told = seen || task.status === "running" || (record.told && !isNew)
+  const isTold = seen || task.status === "running" || (record.told && !isNew)
   yield* change(state, record.id, ({ notice, ...rest }) => ({
     ...rest,
     status: task.status,
     turn: task.turn,
     updatedAt: task.updatedAt,
     ...parts(task),
-    told,
-    ...(notice === undefined || told || isNew ? {} : { notice })
+    told: isTold,
+    ...(notice === undefined || isTold || isNew ? {} : { notice })
   }))
   return isNew && task.status !== "running"
 })

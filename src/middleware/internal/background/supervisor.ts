@@ -232,13 +232,13 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
   })
 
   const adopt: Service["adopt"] = Effect.fn("BackgroundTasks.adopt")(function* (task, session) {
-    const known = entries.get(task.key)
-    if (known === undefined) {
+    const entry = entries.get(task.key)
+    if (entry === undefined) {
       return yield* launch({ ...task, status: "running", text: "", pending: [] }, session, { _tag: "Resume" })
     }
-    return yield* known.lock.withPermits(1)(
+    return yield* entry.lock.withPermits(1)(
       Effect.suspend(() =>
-        isElsewhere(known.task) ? nextTurn(known, { _tag: "Resume" }) : Effect.succeed(view(known))
+        isElsewhere(entry.task) ? nextTurn(entry, { _tag: "Resume" }) : Effect.succeed(view(entry))
       )
     )
   })

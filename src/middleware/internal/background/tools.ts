@@ -11,7 +11,7 @@ import { oneLine } from "../../../support/text/untrusted.ts"
 import { BackgroundTasks, Status, type Task, type TaskError, type Worker } from "../../BackgroundTasks.ts"
 import { Depth } from "./local.ts"
 import { look, refresh, report, type Settings } from "./seam.ts"
-import { absorb, find, groupOf, known, type Record, remember, textAt } from "./state.ts"
+import { absorb, background, find, groupOf, type Record, remember, textAt } from "./state.ts"
 
 /** The names of the tools. */
 export const toolNames = {
@@ -35,12 +35,12 @@ const taskId = Schema.String.annotate({ description: "The id of the task, as sta
 const recordOf = Effect.fnUntraced(function* (run: Run, id: string) {
   const record = yield* find(run.state, id.trim())
   if (record !== undefined) return record
-  const ids = (yield* run.state.get(known))?.tasks.map((one) => one.id) ?? []
+  const ids = (yield* run.state.get(background))?.tasks.map((one) => one.id) ?? []
   const there = ids.length === 0 ? "There are none yet." : `There are: ${ids.join(", ")}.`
   return yield* Effect.fail(ToolError.make(`There is no task "${oneLine(id).slice(0, 80)}". ${there}`))
 })
 
-const group = (run: Run) => Effect.map(run.state.get(known), (current) => current?.group ?? "")
+const group = (run: Run) => Effect.map(run.state.get(background), (current) => current?.group ?? "")
 
 /** Records a task's status, which the model's next result reports. */
 const recordStatus = Effect.fnUntraced(function* (run: Run, record: Record, task: Task) {
@@ -205,14 +205,14 @@ const cancelTask = (settings: Settings): Tool.Tool<Needs> =>
 const listTasks = (settings: Settings): Tool.Tool<Needs> => {
   const list = Effect.fnUntraced(function* (status: Task["status"] | undefined) {
     const { run } = yield* ToolContext
-    const before = yield* run.state.get(known)
+    const before = yield* run.state.get(background)
     if (before !== null) yield* refresh(settings, run, before)
-    const all = (yield* run.state.get(known))?.tasks ?? []
-    const shown = all.filter((record) => status === undefined || record.status === status)
-    if (shown.length === 0)
+    const all = (yield* run.state.get(background))?.tasks ?? []
+    const records = all.filter((record) => status === undefined || record.status === status)
+    if (records.length === 0)
       return status === undefined ? "There are no tasks." : `There are no tasks that are ${status}.`
     const now = yield* Clock.currentTimeMillis
-    return shown
+    return records
       .map((record) => {
         const seconds = Math.round(((record.status === "running" ? now : record.updatedAt) - record.startedAt) / 1000)
         return `- ${record.id} (${record.agent}): ${record.status}, ${seconds} s. ${oneLine(record.description).slice(0, 100)}`

@@ -17,9 +17,9 @@ const fitsOne = (pattern: string, name: string): boolean => {
   const end = name.length - last.length
   let at = first.length
   for (const piece of rest) {
-    const found = name.indexOf(piece, at)
-    if (found === -1 || found + piece.length > end) return false
-    at = found + piece.length
+    const place = name.indexOf(piece, at)
+    if (place === -1 || place + piece.length > end) return false
+    at = place + piece.length
   }
   return true
 }

@@ -23,16 +23,16 @@ const eventOf = (input: JsonObject): HookEvent =>
 /** Collects the beginning of a stream, for reading at any time. */
 const collect = () => {
   let text = ""
-  let left = mostBytes
+  let room = mostBytes
   const decoder = new TextDecoder()
   return {
     add: (bytes: Uint8Array): void => {
-      if (left <= 0) return
-      text += decoder.decode(bytes.subarray(0, left), { stream: true })
-      left -= bytes.length
+      if (room <= 0) return
+      text += decoder.decode(bytes.subarray(0, room), { stream: true })
+      room -= bytes.length
     },
     text: () => text,
-    isWhole: () => left >= 0
+    isWhole: () => room >= 0
   }
 }
 

@@ -34,6 +34,6 @@ export const allows = ({ tools }: Pick<Allowed, "tools">, tool: Named): boolean 
 
 /** The tools that two skills both allow. */
 export const narrower = (left: ReadonlyArray<string>, right: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const kept = new Set(right.map(normaliseName))
-  return left.filter((name) => kept.has(normaliseName(name)))
+  const names = new Set(right.map(normaliseName))
+  return left.filter((name) => names.has(normaliseName(name)))
 }

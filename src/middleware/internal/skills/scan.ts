@@ -51,12 +51,12 @@ export const isPattern = (entry: string): boolean => entry.includes("(")
 /** Reads the beginning of a skill. A directory without a `SKILL.md` has no skill. */
 const skillIn = Effect.fnUntraced(function* (backend: Service, directory: string): Effect.fn.Return<One> {
   const path = `${directory}/${fileName}`
-  const read = yield* Effect.result(backend.read(path, { limit: frontmatterLimits.lines }))
-  if (Result.isFailure(read)) {
-    const { message, reason } = read.failure
+  const result = yield* Effect.result(backend.read(path, { limit: frontmatterLimits.lines }))
+  if (Result.isFailure(result)) {
+    const { message, reason } = result.failure
     return reason._tag === "NotFound" || reason._tag === "NotDirectory" ? nothing : wrong(path, message)
   }
-  const file = read.success
+  const file = result.success
   if (file.kind === "binary") return wrong(path, "is not a text")
   if (file.size > limits.fileBytes) {
     return wrong(path, `has ${file.size} bytes, and should have at most ${limits.fileBytes}`)
@@ -88,15 +88,15 @@ const inSource = Effect.fnUntraced(function* (backend: Service, source: string):
     .filter((entry) => entry.kind === "directory" && !lastName(entry.path).startsWith("."))
     .map((entry) => withoutSlash(entry.path))
     .toSorted()
-  const found = yield* Effect.forEach(
+  const results = yield* Effect.forEach(
     directories.slice(0, limits.directories),
     (directory) => skillIn(backend, directory),
     { concurrency: 8 }
   )
   const isAll = truncated === undefined && directories.length <= limits.directories
   return isAll
-    ? found
-    : [...found, wrong(source, `has more than can be looked at: the first ${limits.directories} directories at most`)]
+    ? results
+    : [...results, wrong(source, `has more than can be looked at: the first ${limits.directories} directories at most`)]
 })
 
 /** Scans all sources. Later sources replace earlier ones' skills of the same name. */

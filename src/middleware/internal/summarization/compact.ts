@@ -74,8 +74,8 @@ const trim = Effect.fnUntraced(function* <E, R>(
     const view = viewOf(at.history, candidate, at.meter)
     if (view.tokens >= at.view.tokens || !isEnough(view)) continue
     if (candidate.trim?.results !== true) return candidate
-    const written = yield* offloaded(outside, at, candidate.trim.through.index + 1)
-    return written === undefined ? candidate : { ...trimTo(at, end - 1, true, written.folder), offload: written }
+    const offload = yield* offloaded(outside, at, candidate.trim.through.index + 1)
+    return offload === undefined ? candidate : { ...trimTo(at, end - 1, true, offload.folder), offload }
   }
   return undefined
 })

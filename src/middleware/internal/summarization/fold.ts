@@ -127,7 +127,7 @@ export const summaryBody = Effect.fnUntraced(function* <E, R>(outside: Outside<E
 /** Folds everything before `end` under a text, if that shortens the view. */
 const foldUnder = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at: Situation, end: number, body: string) {
   const { history, meter, record, run, view } = at
-  const kept = outside.keep === undefined ? "" : shorten((yield* outside.keep(run)).trim(), mostKept)
+  const notes = outside.keep === undefined ? "" : shorten((yield* outside.keep(run)).trim(), mostKept)
   const files = filesIn(rangeOf(at, end), earlierOf(at) === undefined ? [] : record.files)
   const makeId = yield* IdGenerator
   const { clip, trim: trimmed, ...others } = record
@@ -137,15 +137,15 @@ const foldUnder = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at:
   const fold = { through: refAt(history, end - 1), pins: pinsOf(at, end - 1), id: makeId(), head, body }
   const folded = (written: Offload | undefined): Record => ({
     ...base,
-    fold: { ...fold, rest: restOf(files, kept, written) }
+    fold: { ...fold, rest: restOf(files, notes, written) }
   })
   const isShorter = (one: Record): boolean => viewOf(history, one, meter).tokens < view.tokens
   const plain = folded(undefined)
   if (!isShorter(plain)) return undefined
-  const written = yield* offloaded(outside, at, end)
-  if (written === undefined) return plain
-  const pointing = folded(written)
-  return { ...(isShorter(pointing) ? pointing : plain), offload: written }
+  const offload = yield* offloaded(outside, at, end)
+  if (offload === undefined) return plain
+  const pointing = folded(offload)
+  return { ...(isShorter(pointing) ? pointing : plain), offload }
 })
 
 const messageOf = (error: unknown): string =>

@@ -97,10 +97,10 @@ export const makeMemories = (measure: Measure) => {
   let last: Known | undefined
 
   const of = (run: Run): Memory => {
-    const known = memories.get(run)
-    if (known !== undefined) return known
+    const existing = memories.get(run)
+    if (existing !== undefined) return existing
     const meter = run.model?.supportsVision === true ? meters.seeing : meters.blind
-    const made: Memory = {
+    const memory: Memory = {
       meter,
       frame: noFrame(),
       viewOf: makeViewer(meter),
@@ -114,8 +114,8 @@ export const makeMemories = (measure: Measure) => {
       sent: undefined,
       pending: undefined
     }
-    memories.set(run, made)
-    return made
+    memories.set(run, memory)
+    return memory
   }
 
   /** The known window of a run's model. */
@@ -153,12 +153,12 @@ export const makeMemories = (measure: Measure) => {
     const memory = of(run)
     const { limit, used } = error.reason._tag === "ContextOverflow" ? error.reason : {}
     const counted = Math.max(1, at.frame + at.view.tokens)
-    const sent = used !== undefined && used > 0 ? used : counted * at.ratio
-    const named = isLimit(limit, sent) ? limit : undefined
+    const sentTokens = used !== undefined && used > 0 ? used : counted * at.ratio
+    const named = isLimit(limit, sentTokens) ? limit : undefined
     const window = smallest(named, windowOf(run, record))
     // The request was larger than the window. If that is implausible, the window is smaller than reported.
     const needed = ((window ?? 0) * 1.05) / counted
-    memory.ratio = sound(Math.max(at.ratio, sent / counted, needed <= largestRatio ? needed : 0))
+    memory.ratio = sound(Math.max(at.ratio, sentTokens / counted, needed <= largestRatio ? needed : 0))
     if (window === undefined || needed > largestRatio) memory.window = Math.floor(counted * memory.ratio * 0.9)
     return named === undefined || named !== window
       ? record

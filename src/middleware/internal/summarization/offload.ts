@@ -85,17 +85,17 @@ export const offload = Effect.fnUntraced(function* (
 ) {
   // Files in a place that is gone can't be added to.
   const isHere = before?.folder.startsWith(`${rootOf(backend)}/`) === true
-  const written =
+  const base =
     before !== undefined && isHere
       ? before
       : { ...defined({ through: before?.through }), folder: folderOf(backend, run), files: [] }
-  const start = startOf(history, written.through)
-  if (start >= end) return written
-  const files = [...written.files]
+  const start = startOf(history, base.through)
+  if (start >= end) return base
+  const files = [...base.files]
   const makeId = yield* IdGenerator
   for (const text of textsOf(history, start, end)) {
     const number = String(files.length + 1).padStart(4, "0")
-    const write = (name: string) => Effect.as(backend.write(`${written.folder}/${name}`, text, { create: true }), name)
+    const write = (name: string) => Effect.as(backend.write(`${base.folder}/${name}`, text, { create: true }), name)
     const name = yield* Effect.catchIf(write(`${number}.md`), isThere, () =>
       write(`${number}-${nameOf(makeId()).slice(0, 40)}.md`)
     )
@@ -103,5 +103,5 @@ export const offload = Effect.fnUntraced(function* (
   }
   const last = history[end - 1]
   const through = last === undefined ? undefined : { id: last.id, index: end - 1 }
-  return defined({ folder: written.folder, files, through }) satisfies Offload
+  return defined({ folder: base.folder, files, through }) satisfies Offload
 })

@@ -38,8 +38,8 @@ export const stretchOf = (at: Situation): Stretch => ({
   history: at.history,
   first: firstOf(at),
   tokensAt: (index) => {
-    const shown = at.view.messages[at.view.indexOf(index)]
-    return shown === undefined ? 0 : at.meter.message(shown)
+    const message = at.view.messages[at.view.indexOf(index)]
+    return message === undefined ? 0 : at.meter.message(message)
   }
 })
 

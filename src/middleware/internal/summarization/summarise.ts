@@ -76,18 +76,18 @@ const ask = Effect.fnUntraced(function* (
 /** Packs pieces in order into as few requests as their tokens allow. */
 const pack = (pieces: ReadonlyArray<string>, room: number, meter: Meter): ReadonlyArray<ReadonlyArray<string>> => {
   const chunks: Array<Array<string>> = []
-  let left = 0
+  let space = 0
   for (const piece of pieces) {
     const tokens = meter.text(piece)
     const fitting = tokens <= room ? piece : shorten(piece, Math.floor((piece.length * room * 0.8) / tokens))
     const cost = Math.min(tokens, room)
     const last = chunks.at(-1)
-    if (last === undefined || cost > left) {
+    if (last === undefined || cost > space) {
       chunks.push([fitting])
-      left = room - cost
+      space = room - cost
     } else {
       last.push(fitting)
-      left -= cost
+      space -= cost
     }
   }
   return chunks
@@ -162,11 +162,15 @@ const piecesOf = (messages: ReadonlyArray<Message.Message>, meter: Meter, room: 
   const { pieces, tokens } = piecesAt(messages, meter, smallest, Infinity)
   if (tokens <= several) return pieces
   // Too many messages to mention each: the first and the last matter most.
-  const kept = Math.max(1, Math.floor((pieces.length * room * mostChunks * 0.4) / tokens))
-  const left = pieces.length - 2 * kept
-  return left <= 0
+  const endCount = Math.max(1, Math.floor((pieces.length * room * mostChunks * 0.4) / tokens))
+  const omittedCount = pieces.length - 2 * endCount
+  return omittedCount <= 0
     ? pieces
-    : [...pieces.slice(0, kept), `[… ${left} messages left out …]`, ...pieces.slice(pieces.length - kept)]
+    : [
+        ...pieces.slice(0, endCount),
+        `[… ${omittedCount} messages left out …]`,
+        ...pieces.slice(pieces.length - endCount)
+      ]
 }
 
 /** The input of a summary, and its greatest length (tokens). */

@@ -85,11 +85,11 @@ export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen
   const messages = vision ? seen : unseen
 
   const countOnce = <K extends object>(key: K, count: (key: K) => number): number => {
-    const known = definitions.get(key)
-    if (known !== undefined) return known
-    const made = count(key)
-    definitions.set(key, made)
-    return made
+    const cachedCount = definitions.get(key)
+    if (cachedCount !== undefined) return cachedCount
+    const tokens = count(key)
+    definitions.set(key, tokens)
+    return tokens
   }
 
   const tool = (definition: ToolDefinition): number =>
@@ -103,8 +103,8 @@ export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen
   return {
     text: counter.text,
     message: (message) => {
-      const known = messages.get(message)
-      if (known !== undefined) return known
+      const cachedCount = messages.get(message)
+      if (cachedCount !== undefined) return cachedCount
       const tokens = messageTokens(counter, vision, message)
       if (counter !== estimate || tokens >= worthKeeping) messages.set(message, tokens)
       return tokens

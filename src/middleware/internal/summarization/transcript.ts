@@ -39,8 +39,8 @@ export const tagged = (tag: string, text: string, about = ""): string => {
 
 const callsOf = (message: Message.AiMessage, limit: number): ReadonlyArray<string> => [
   ...message.toolCalls.map(({ arguments: args, name }) => {
-    const shown = depthOf(args) > deepest ? `[${sizeOf(args)} characters]` : describeArguments(args)
-    return `Called ${name} with ${shorten(shown, limit)}`
+    const text = depthOf(args) > deepest ? `[${sizeOf(args)} characters]` : describeArguments(args)
+    return `Called ${name} with ${shorten(text, limit)}`
   }),
   ...message.malformedToolCalls.map(({ name = "a tool", raw }) => `Called ${name} with ${shorten(raw, limit)}`)
 ]
@@ -48,21 +48,21 @@ const callsOf = (message: Message.AiMessage, limit: number): ReadonlyArray<strin
 /** Formats one message for a summary; `scale` shortens it further. */
 export const pieceOf = (message: Message.Message, scale: number): string => {
   const lengthOf = (length: number) => Math.max(80, Math.floor(length * scale))
-  const said = saidIn(message)
+  const text = saidIn(message)
   switch (message.role) {
     case "system":
-      return tagged("instruction", shorten(said, lengthOf(lengths.said)))
+      return tagged("instruction", shorten(text, lengthOf(lengths.said)))
     case "human":
-      return tagged("user", shorten(said, lengthOf(lengths.said)), message.source)
+      return tagged("user", shorten(text, lengthOf(lengths.said)), message.source)
     case "tool":
       return tagged(
         "result",
-        shorten(said, lengthOf(lengths.result)),
+        shorten(text, lengthOf(lengths.result)),
         `of ${message.toolName}${message.isError ? " (an error)" : ""}`
       )
     case "ai": {
       const calls = callsOf(message, lengthOf(lengths.call))
-      return tagged("assistant", [...(said === "" ? [] : [shorten(said, lengthOf(lengths.said))]), ...calls].join("\n"))
+      return tagged("assistant", [...(text === "" ? [] : [shorten(text, lengthOf(lengths.said))]), ...calls].join("\n"))
     }
   }
 }
@@ -85,7 +85,7 @@ export const sectionOf = (message: Message.Message, index: number): string => {
     message.role === "tool"
       ? `${headings.tool} of ${oneLine(message.toolName)}, call ${oneLine(message.toolCallId)}${message.isError ? ", an error" : ""}`
       : headings[message.role]
-  const said = saidIn(message)
+  const text = saidIn(message)
   const calls =
     message.role === "ai"
       ? [
@@ -98,6 +98,6 @@ export const sectionOf = (message: Message.Message, index: number): string => {
           )
         ]
       : []
-  const body = said === "" ? [] : [message.role === "tool" ? fenced(said, "text") : said]
+  const body = text === "" ? [] : [message.role === "tool" ? fenced(text, "text") : text]
   return [`## ${index + 1}. ${title}${origin}`, ...body, ...calls].join("\n\n")
 }

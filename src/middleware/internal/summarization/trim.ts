@@ -34,9 +34,11 @@ const shortArguments = (args: JsonObject, limit: number): JsonObject => {
   if (sizeOf(args) <= limit) return args
   const each = Math.min(argumentHead, limit)
   const entries = Object.entries(args)
-  const kept = entries.slice(0, mostArguments).map(([key, value]) => [lineOf(key, each), shortArgument(value, each)])
-  const more = entries.length - kept.length
-  return Object.fromEntries(more === 0 ? kept : [...kept, ["…", `[… ${more} more arguments, cut …]`]])
+  const firstEntries = entries
+    .slice(0, mostArguments)
+    .map(([key, value]) => [lineOf(key, each), shortArgument(value, each)])
+  const more = entries.length - firstEntries.length
+  return Object.fromEntries(more === 0 ? firstEntries : [...firstEntries, ["…", `[… ${more} more arguments, cut …]`]])
 }
 
 const shortCalls = (message: Message.AiMessage, limit: number): Message.AiMessage => {

@@ -97,9 +97,9 @@ const build = (history: ReadonlyArray<Message.Message>, record: Record, meter: M
     for (let index = start; index < from.length; index++) {
       const message = from[index]
       if (message === undefined) continue
-      const shown = own === undefined ? message : reshape(message, index, trim, clip)
-      own?.push(shown)
-      view.tokens += meter.message(shown)
+      const copy = own === undefined ? message : reshape(message, index, trim, clip)
+      own?.push(copy)
+      view.tokens += meter.message(copy)
     }
     if (own === undefined) view.messages = from
   }
@@ -118,7 +118,7 @@ export const viewOf = (history: ReadonlyArray<Message.Message>, record: Record, 
 export const makeViewer = (meter: Meter) => {
   let list: ReadonlyArray<Message.Message> = []
   const seen: Array<Message.Message> = []
-  let built: ReturnType<typeof build> | undefined
+  let current: ReturnType<typeof build> | undefined
 
   const hasGrown = (history: ReadonlyArray<Message.Message>): boolean => {
     if (history.length < seen.length) return false
@@ -129,10 +129,10 @@ export const makeViewer = (meter: Meter) => {
   }
 
   return (history: ReadonlyArray<Message.Message>, record: Record): View => {
-    if (built !== undefined && built.view.record === record && hasGrown(history)) {
-      built.grow(history, seen.length)
+    if (current !== undefined && current.view.record === record && hasGrown(history)) {
+      current.grow(history, seen.length)
     } else {
-      built = build(history, record, meter)
+      current = build(history, record, meter)
       seen.length = 0
     }
     list = history
@@ -140,6 +140,6 @@ export const makeViewer = (meter: Meter) => {
       const message = history[index]
       if (message !== undefined) seen.push(message)
     }
-    return built.view
+    return current.view
   }
 }

@@ -119,20 +119,22 @@ const makeLabels = (backend: Backend.Service) => {
   const add = (file: string, label: Label): Effect.Effect<void, BackendError.BackendError> =>
     Effect.gen(function* () {
       for (let attempt = 1; ; attempt++) {
-        const found = yield* Effect.result(backend.read(file))
-        if (Result.isFailure(found) && !isMissing(found.failure)) return yield* found.failure
-        const known = Result.isFailure(found) ? undefined : labelIn("text" in found.success ? found.success.text : "")
-        if (known !== undefined && isIn(label, known)) return
-        const written = yield* Effect.result(
+        const content = yield* Effect.result(backend.read(file))
+        if (Result.isFailure(content) && !isMissing(content.failure)) return yield* content.failure
+        const current = Result.isFailure(content)
+          ? undefined
+          : labelIn("text" in content.success ? content.success.text : "")
+        if (current !== undefined && isIn(label, current)) return
+        const outcome = yield* Effect.result(
           backend.write(
             file,
-            encode(both(known, label)),
-            Result.isFailure(found) ? { create: true } : { version: found.success.version }
+            encode(both(current, label)),
+            Result.isFailure(content) ? { create: true } : { version: content.success.version }
           )
         )
-        if (Result.isSuccess(written)) return
-        const { _tag } = written.failure.reason
-        if (attempt === attempts || (_tag !== "Conflict" && _tag !== "AlreadyExists")) return yield* written.failure
+        if (Result.isSuccess(outcome)) return
+        const { _tag } = outcome.failure.reason
+        if (attempt === attempts || (_tag !== "Conflict" && _tag !== "AlreadyExists")) return yield* outcome.failure
       }
     })
 
@@ -148,10 +150,10 @@ const makeLabels = (backend: Backend.Service) => {
 
   /** The paths as they are given, and as they are when links are followed and names are as they are stored. */
   const places = (paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, BackendError.BackendError> => {
-    const given = paths.map(normal)
-    if (backend.realPaths === undefined) return Effect.succeed(given)
+    const normalPaths = paths.map(normal)
+    if (backend.realPaths === undefined) return Effect.succeed(normalPaths)
     return Effect.map(backend.realPaths(paths), (real) => [
-      ...new Set([...given, ...real.flatMap((path) => (path === undefined ? [] : [path]))])
+      ...new Set([...normalPaths, ...real.flatMap((path) => (path === undefined ? [] : [path]))])
     ])
   }
 
@@ -182,13 +184,13 @@ const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) =
   /** The folders that will be made for a file. */
   const missing = (path: string) =>
     Effect.gen(function* () {
-      const made: Array<string> = []
+      const folders: Array<string> = []
       for (const folder of ancestors(path)) {
-        const found = yield* Effect.result(backend.read(folder, { limit: 0 }))
-        if (Result.isSuccess(found) || found.failure.reason._tag !== "NotFound") break
-        made.push(folder)
+        const entry = yield* Effect.result(backend.read(folder, { limit: 0 }))
+        if (Result.isSuccess(entry) || entry.failure.reason._tag !== "NotFound") break
+        folders.push(folder)
       }
-      return made
+      return folders
     })
 
   /** Labels the files that a marked run will write, and the names of new folders. */
@@ -198,8 +200,10 @@ const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) =
         ? Effect.void
         : Effect.gen(function* () {
             const all = yield* places(paths)
-            const made = new Set((yield* Effect.forEach(paths.map(normal), missing)).flat())
-            yield* addAll([...all.map(contentLabel), ...[...made].map(nameLabel)].map((file) => [file, label] as const))
+            const newFolders = new Set((yield* Effect.forEach(paths.map(normal), missing)).flat())
+            yield* addAll(
+              [...all.map(contentLabel), ...[...newFolders].map(nameLabel)].map((file) => [file, label] as const)
+            )
           })
     )
 
@@ -247,8 +251,8 @@ const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) =
           if (!isMissing(listed.failure)) return yield* listed.failure
           continue
         }
-        const known = new Set(listed.success.entries.map(({ path }) => path.toLowerCase()))
-        const here = its.filter(({ path }) => known.has(mirror(path).toLowerCase()))
+        const mirrors = new Set(listed.success.entries.map(({ path }) => path.toLowerCase()))
+        const here = its.filter(({ path }) => mirrors.has(mirror(path).toLowerCase()))
         yield* marking(yield* readLabels(here.flatMap(({ path }) => [contentLabel(path), nameLabel(path)])))
       }
     })
@@ -279,9 +283,9 @@ const except = <A>(
   work: Effect.Effect<ReadonlyArray<Backend.Transfer<A>>>
 ): Effect.Effect<ReadonlyArray<Backend.Transfer<A>>> =>
   Effect.map(work, (results) => {
-    const done = [...results]
+    const rest = [...results]
     return paths.flatMap((path) => {
-      if (!isLabels(path)) return done.splice(0, 1)
+      if (!isLabels(path)) return rest.splice(0, 1)
       return [{ path, ok: false, error: BackendError.make(operation, path, { _tag: "PermissionDenied" }) }]
     })
   })
@@ -292,10 +296,10 @@ export const labelled = (backend: Backend.Service, marks: Marks): Backend.Servic
 
   const listing = (work: Effect.Effect<Backend.Listing, BackendError.BackendError>) =>
     Effect.gen(function* () {
-      const found = yield* work
-      const entries = found.entries.filter(isShown)
+      const all = yield* work
+      const entries = all.entries.filter(isShown)
       yield* naming(entries)
-      return { ...found, entries }
+      return { ...all, entries }
     })
 
   return {

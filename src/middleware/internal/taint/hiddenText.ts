@@ -65,8 +65,10 @@ export const namesIn = (text: string): ReadonlyArray<Name> => [...text.matchAll(
 
 /** The name that a text is and nothing else. */
 export const wholeName = (text: string): Name | undefined => {
-  const found = [...text.matchAll(nameRule)]
-  return found.length === 1 && found[0]?.[0] === text.trim() && found[0] !== undefined ? nameOf(found[0]) : undefined
+  const matches = [...text.matchAll(nameRule)]
+  return matches.length === 1 && matches[0]?.[0] === text.trim() && matches[0] !== undefined
+    ? nameOf(matches[0])
+    : undefined
 }
 
 const wordRule = /^[A-Za-z_][\w-]{0,31}$/
@@ -122,12 +124,12 @@ export const textOfHidden = (id: string, hidden: Hidden): string => {
 export const typedLeaves = (hidden: Hidden): ReadonlyArray<string | number> => {
   // The reader's answer may look like a typed value, but the text may control it.
   if (hidden.isAnswer) return []
-  const found: Array<string | number> = []
+  const leaves: Array<string | number> = []
   replace(hidden, hidden.value, { id: "", path: [] }, "", (leaf, _name, isTyped) => {
-    if (isTyped && (typeof leaf === "string" || typeof leaf === "number")) found.push(leaf)
+    if (isTyped && (typeof leaf === "string" || typeof leaf === "number")) leaves.push(leaf)
     return leaf
   })
-  return found
+  return leaves
 }
 
 /** The part of a result that a name is for, and whether it is a whole value of a typed field. */
@@ -139,10 +141,10 @@ export const partAt = (
   let field = ""
   for (const step of path) {
     const fields: ReturnType<typeof fieldsOf> = isObject(value) ? fieldsOf(value, hidden) : []
-    const found = fields.find(({ name }) => name === step)
-    const next: Json | undefined = Array.isArray(value) ? value[Number(step)] : found?.one
+    const match = fields.find(({ name }) => name === step)
+    const next: Json | undefined = Array.isArray(value) ? value[Number(step)] : match?.one
     if (next === undefined) return undefined
-    field = found?.key ?? field
+    field = match?.key ?? field
     value = next
   }
   const isLeaf = typeof value === "number" || (typeof value === "string" && isTyped(value, field, hidden.typed))

@@ -95,8 +95,8 @@ const textsIn = (value: Json, key: string): ReadonlyArray<readonly [key: string,
 
 /** The host of an address; `undefined` for other text. */
 const hostOf = (text: string): string | undefined => {
-  const given = text.trim()
-  const whole = given.startsWith("//") ? `https:${given}` : given
+  const link = text.trim()
+  const whole = link.startsWith("//") ? `https:${link}` : link
   const address = /^[a-z][a-z\d+.-]*:\/\//i.test(whole) ? whole : `https://${whole}`
   const host = URL.canParse(address) ? new URL(address).hostname.toLowerCase() : ""
   return host === "" ? undefined : host

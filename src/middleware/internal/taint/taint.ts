@@ -215,10 +215,10 @@ const describedIn = (offered: ReadonlyArray<ToolDefinition>): ReadonlyArray<read
 
 /** Marks a conversation in which the model has read descriptions of tools that nobody vouches for, once for each. */
 const describing = (rules: Rules) => {
-  const known = new WeakMap<ReadonlyArray<ToolDefinition>, ReturnType<typeof describedIn>>()
+  const descriptions = new WeakMap<ReadonlyArray<ToolDefinition>, ReturnType<typeof describedIn>>()
   return (run: Run, current: Labels): Effect.Effect<Labels> => {
-    const all = known.get(run.offered) ?? describedIn(run.offered)
-    known.set(run.offered, all)
+    const all = descriptions.get(run.offered) ?? describedIn(run.offered)
+    descriptions.set(run.offered, all)
     const fresh = all.filter(([server, key]) => !rules.servers.has(server) && current.described?.includes(key) !== true)
     if (fresh.length === 0) return Effect.succeed(current)
     const from = fresh.map(([server]) => `the tools of the server ${oneLine(server)}`)
@@ -248,9 +248,9 @@ const rulings = (rules: Rules, hiding: Hiding | undefined, except: Options["exce
     const answers = calls.map((call, index) =>
       except?.(call) === true ? undefined : rulingOf(rules, run, call, current, approved, words, targets[index] ?? none)
     )
-    const asked = calls.filter(({ id }, index) => answers[index]?._tag === "Ask" && !Object.hasOwn(current.asked, id))
-    if (asked.length > 0) {
-      const added = Object.fromEntries(asked.map(({ id }) => [id, current.arrivals]))
+    const newAsks = calls.filter(({ id }, index) => answers[index]?._tag === "Ask" && !Object.hasOwn(current.asked, id))
+    if (newAsks.length > 0) {
+      const added = Object.fromEntries(newAsks.map(({ id }) => [id, current.arrivals]))
       yield* run.state.update(labels, (now) => ({ ...now, asked: { ...added, ...now.asked } }))
     }
     return answers
@@ -279,9 +279,9 @@ const begin = (rules: Rules, hiding: Hiding | undefined) =>
     for (const message of run.messages) {
       if (message.role !== "tool" || hidden?.has(message.toolCallId) === true) continue
       const { toolName } = message
-      const known = run.offered.find((tool) => tool.name === toolName)
+      const definition = run.offered.find((tool) => tool.name === toolName)
       // Nobody knows the effects of a tool that is gone.
-      const tool = { name: toolName, annotations: known?.annotations ?? { openWorld: true } }
+      const tool = { name: toolName, annotations: definition?.annotations ?? { openWorld: true } }
       const { isDirty, labels: secrets } = arrivalOf(rules, tool)
       if (isDirty || secrets.length > 0) yield* mark(run.state, toolName, secrets, isDirty)
     }
