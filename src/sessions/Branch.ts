@@ -143,12 +143,12 @@ export const leave = Effect.fnUntraced(function* <E, R>(
   const { stopReason, text, usage } = yield* ask(0)
   const isUseless = stopReason === "refused" || stopReason === "suspended"
   if (isUseless || text.trim() === "") {
-    const said = isUseless ? `the summarizer ended with "${stopReason}"` : "the summarizer said nothing"
-    return yield* new NoSummary({ threadId, problem: said })
+    const problem = isUseless ? `the summarizer ended with "${stopReason}"` : "the summarizer said nothing"
+    return yield* new NoSummary({ threadId, problem })
   }
   const summary = Message.human(`${preamble}\n\n${quote(shorten(text.trim(), longest))}`, { source })
   const before = yield* persistent(lastOf(store, threadId, to, "Step"))
-  const written: ReadonlyArray<Entry> = [
+  const newEntries: ReadonlyArray<Entry> = [
     { _tag: "Message", message: summary },
     {
       _tag: "Step",
@@ -157,6 +157,6 @@ export const leave = Effect.fnUntraced(function* <E, R>(
       ...defined({ spent: before?.spent })
     }
   ]
-  const entries = idsBehind(leaf.id)(written, yield* Clock.currentTimeMillis)
+  const entries = idsBehind(leaf.id)(newEntries, yield* Clock.currentTimeMillis)
   return { leaf: yield* persistent(store.append(threadId, { leaf: leaf.id, behind: to, entries })), summary }
 })

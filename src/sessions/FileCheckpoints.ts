@@ -265,16 +265,16 @@ const make = (place: Place, options: Options): Service => {
 
   /** A cut off restore does not write over what somebody changed since. */
   const complete = Effect.gen(function* () {
-    const done: Array<Completed> = []
+    const results: Array<Completed> = []
     for (const { act, id, threadId } of yield* rows.openActs) {
       if (act.pid !== process.pid ? isAlive(act.pid) : performing.has(id)) continue
-      const ours = new Set(yield* Effect.filter(act.aims, (aim) => isHalfWay(aim, limits.fileBytes)))
-      const failed = yield* perform(id, threadId, { ...act, aims: [...ours] })
-      const kept = act.aims.filter((aim) => !ours.has(aim)).map(({ path }) => path)
-      removeTemporaries(kept)
-      done.push({ threadId, restored: ours.size, kept, failed })
+      const ownAims = new Set(yield* Effect.filter(act.aims, (aim) => isHalfWay(aim, limits.fileBytes)))
+      const failed = yield* perform(id, threadId, { ...act, aims: [...ownAims] })
+      const otherPaths = act.aims.filter((aim) => !ownAims.has(aim)).map(({ path }) => path)
+      removeTemporaries(otherPaths)
+      results.push({ threadId, restored: ownAims.size, kept: otherPaths, failed })
     }
-    return done
+    return results
   })
 
   const within =
@@ -293,10 +293,10 @@ const make = (place: Place, options: Options): Service => {
       )(
         Effect.gen(function* () {
           if (!goesOn) yield* settle(threadId, leaf)
-          const left = yield* open(threadId)
+          const openTurn = yield* open(threadId)
           const at = yield* Clock.currentTimeMillis
-          const recorder = yield* makeRecorder(place, left ?? (yield* rows.addTurn({ threadId, leaf, title, at })))
-          if (left !== undefined) yield* recorder.recover
+          const recorder = yield* makeRecorder(place, openTurn ?? (yield* rows.addTurn({ threadId, leaf, title, at })))
+          if (openTurn !== undefined) yield* recorder.recover
           let hasFailed = false
           const onFault = ({ cause, reason }: Fault): void => {
             if (!hasFailed) onProblem?.(failure("record", threadId, reason, cause).message)

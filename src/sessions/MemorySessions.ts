@@ -20,7 +20,7 @@ import type { Appended, Fault, Tables, Waits } from "./internal/tables.ts"
 import { movedTo } from "./internal/transfer/moving.ts"
 import { waitsIn } from "./internal/waits.ts"
 
-const gone: Appended = { _tag: "Refused", thread: undefined }
+const noThread: Appended = { _tag: "Refused", thread: undefined }
 
 const makeTables = (): Tables => {
   const threads = new Map<string, Memory.Memory>()
@@ -71,7 +71,7 @@ const makeTables = (): Tables => {
     append: (threadId, leaf, entries, at, behind, _bytes, waits) =>
       Effect.suspend(() => {
         const memory = threads.get(threadId)
-        if (memory === undefined) return Effect.succeed(gone)
+        if (memory === undefined) return Effect.succeed(noThread)
         if (moved === undefined) {
           const appended = Memory.append(memory, leaf, entries, at, behind)
           if (appended._tag === "Done" && waits !== undefined) setWaits(threadId, waits)
@@ -82,7 +82,7 @@ const makeTables = (): Tables => {
         return refused === undefined ? Effect.fail(movedTo(moved)) : Effect.succeed(refused)
       }),
     addLabel: (threadId, id, label, at) =>
-      unlessMoved(look(threadId, gone, (memory) => Memory.addLabel(memory, id, label, at))),
+      unlessMoved(look(threadId, noThread, (memory) => Memory.addLabel(memory, id, label, at))),
     move: (threadId, from, to, at, waits) =>
       unlessMoved(
         look(threadId, false, (memory) => {

@@ -36,8 +36,8 @@ const findAppended = Effect.fnUntraced(function* (
   const isSame =
     path.at(-1)?.parentId === behind &&
     entries.every((entry, index) => {
-      const stored = path[entries.length - 1 - index]
-      return stored?.id === entry.id && sameEntry(stored.entry, entry.entry)
+      const storedEntry = path[entries.length - 1 - index]
+      return storedEntry?.id === entry.id && sameEntry(storedEntry.entry, entry.entry)
     })
   return isSame ? { id: last.id, step: there.step } : undefined
 })
@@ -110,8 +110,11 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
     { taken, thread }: Pick<Extract<Appended, { readonly _tag: "Refused" }>, "thread" | "taken">
   ): Effect.fn.Return<Leaf, SessionError> {
     if (thread === undefined) return yield* failure("append", threadId, { _tag: "NotFound" })
-    const done: Leaf | undefined = yield* guarded("append", threadId)(findAppended(tables, threadId, behind, valid))
-    if (done !== undefined) return done
+    const earlierLeaf: Leaf | undefined = yield* guarded(
+      "append",
+      threadId
+    )(findAppended(tables, threadId, behind, valid))
+    if (earlierLeaf !== undefined) return earlierLeaf
     if (thread.archived) return yield* failure("append", threadId, { _tag: "Archived" })
     if (thread.leaf.id !== leaf) {
       return yield* failure("append", threadId, { _tag: "Conflict", expected: leaf, found: thread.leaf.id })

@@ -44,8 +44,8 @@ export const makeList = (tables: Tables): Service["list"] =>
     const limit = bounded(options?.limit, 50, 1000)
     const archived = options?.archived ?? false
     const where = options?.where ?? {}
-    const found = yield* guarded("list", "")(tables.list({ archived, limit: limit + 1, after: cursor, where }))
-    return paged(found, limit, (last) => [last.updatedAt, last.threadId])
+    const items = yield* guarded("list", "")(tables.list({ archived, limit: limit + 1, after: cursor, where }))
+    return paged(items, limit, (last) => [last.updatedAt, last.threadId])
   }, span("SessionStore.list"))
 
 /** The cursor of the page behind a request. */
@@ -60,8 +60,8 @@ export const makeWaiting = (tables: Tables): Pick<Service, "waiting" | "waitingF
     const limit = bounded(options?.limit, 50, 1000)
     const threadId = options?.threadId
     const query = { limit: limit + 1, after: cursor, threadId }
-    const found = yield* guarded("waiting", threadId ?? "")(tables.waiting(query))
-    return paged(found, limit, (last) => [last.request.at, last.request.id, last.threadId])
+    const items = yield* guarded("waiting", threadId ?? "")(tables.waiting(query))
+    return paged(items, limit, (last) => [last.request.at, last.request.id, last.threadId])
   }, span("SessionStore.waiting")),
 
   waitingFor: (requestId) => span("SessionStore.waitingFor")(guarded("waitingFor", "")(tables.waitingFor(requestId)))
@@ -76,7 +76,7 @@ export const makeSearch = (tables: Tables): Service["search"] =>
     const cursor: HitCursor | undefined =
       parts === undefined ? undefined : { at: Number(parts[0]), threadId: parts[1] ?? "", entryId: parts[2] ?? "" }
     const limit = bounded(options?.limit, 20, 1000)
-    const found = yield* guarded(
+    const items = yield* guarded(
       "search",
       options?.threadId ?? ""
     )(
@@ -89,5 +89,5 @@ export const makeSearch = (tables: Tables): Service["search"] =>
         where: options?.where ?? {}
       })
     )
-    return paged(found, limit, (last) => [last.at, last.threadId, last.entryId])
+    return paged(items, limit, (last) => [last.at, last.threadId, last.entryId])
   }, span("SessionStore.search"))

@@ -54,8 +54,8 @@ const readPath = Effect.fnUntraced(function* (
 export const loadAt = (store: Service, thread: Thread): Effect.Effect<Loaded, SessionError> => {
   const base = baseOf(store, thread.threadId)
   const recent = recentOf(base.store)
-  const known = recent?.get({ ...thread, threadId: base.threadId })
-  if (known !== undefined) return Effect.succeed(toLoaded(thread.leaf, known))
+  const cachedSum = recent?.get({ ...thread, threadId: base.threadId })
+  if (cachedSum !== undefined) return Effect.succeed(toLoaded(thread.leaf, cachedSum))
   return Effect.map(readPath(store, thread), ({ sum, weight }) => {
     const loaded = toLoaded(thread.leaf, sum)
     recent?.put({ ...thread, threadId: base.threadId }, sum, weight)

@@ -20,8 +20,8 @@ const problem = (error: Schema.SchemaError): string => error.message.split("\n")
 
 /** Checks a new entry, and removes keys that its schema does not have. */
 export const check = (entry: unknown): Result.Result<Journal.Entry, string> => {
-  const known = usualNew(entry)
-  return known === undefined ? checkBySchema(entry) : Result.succeed(known)
+  const usualEntry = usualNew(entry)
+  return usualEntry === undefined ? checkBySchema(entry) : Result.succeed(usualEntry)
 }
 
 /** Checks any entry. */
@@ -42,8 +42,8 @@ export const decodeVersioned = <A>(
 
 /** Reads an entry. Entries of the first versions in tables have no version. */
 export const decode = (value: unknown): Result.Result<Entry, string> => {
-  const known = usual(value)
-  return known === undefined ? decodeBySchema(value) : Result.succeed(known)
+  const usualEntry = usual(value)
+  return usualEntry === undefined ? decodeBySchema(value) : Result.succeed(usualEntry)
 }
 
 /** Reads any entry. */

@@ -22,7 +22,7 @@ export const problemAt = Effect.fnUntraced(function* <E>(
   /** Slots with a later value than the entry that is looked at. */
   const later = new Set<string>()
   /** The message that a suspension is about: of a program, what it was asked. */
-  let asked: unknown
+  let suspendedId: unknown
   const isReplaced = (slot: string): boolean => [...later].some((one) => slot === one || slot.startsWith(`${one}/`))
   let from: string | null = entryId
   while (from !== null) {
@@ -32,7 +32,7 @@ export const problemAt = Effect.fnUntraced(function* <E>(
         const { slot, value = null } = entry
         if (value !== null && !isReplaced(slot)) {
           if (slot.startsWith("inside/")) return insideOfOpenCall
-          asked = isObject(value) ? value["messageId"] : undefined
+          suspendedId = isObject(value) ? value["messageId"] : undefined
         }
         later.add(slot)
       }
@@ -42,7 +42,7 @@ export const problemAt = Effect.fnUntraced(function* <E>(
         answered.add(message.toolCallId)
         continue
       }
-      if (message.role === "human" && message.id === asked) return insideOfOpenCall
+      if (message.role === "human" && message.id === suspendedId) return insideOfOpenCall
       const open = message.role === "ai" ? callIds(message).filter((id) => !answered.has(id)) : []
       return open.length === 0
         ? undefined

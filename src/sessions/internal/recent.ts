@@ -153,13 +153,13 @@ const make = (): Recent => {
   return {
     drop,
     slot: (threadId, at, name) => {
-      const known = threads.get(threadId)
-      if (known === undefined || (known.leaf !== at && known.sum.base.id !== at)) return undefined
-      return known.sum.state.get(name) ?? null
+      const thread = threads.get(threadId)
+      if (thread === undefined || (thread.leaf !== at && thread.sum.base.id !== at)) return undefined
+      return thread.sum.state.get(name) ?? null
     },
     get: ({ createdAt, leaf, threadId }) => {
-      const known = threads.get(threadId)
-      return known?.leaf === leaf.id && known.createdAt === createdAt ? known.sum : undefined
+      const thread = threads.get(threadId)
+      return thread?.leaf === leaf.id && thread.createdAt === createdAt ? thread.sum : undefined
     },
     put: ({ createdAt, leaf, threadId }, sum, messages) => {
       let weight = 512 + messages
@@ -167,23 +167,23 @@ const make = (): Recent => {
       keep(threadId, { createdAt, leaf: leaf.id, sum, weight })
     },
     extend: (threadId, behind, entries, leaf) => {
-      const known = threads.get(threadId)
-      if (known === undefined) return
-      if (known.leaf !== behind) {
+      const thread = threads.get(threadId)
+      if (thread === undefined) return
+      if (thread.leaf !== behind) {
         // An append behind another entry invalidates the sum, unless it replaces parts only.
-        if (known.sum.base.id !== behind) return drop(threadId)
-        withoutParts(known.sum)
+        if (thread.sum.base.id !== behind) return drop(threadId)
+        withoutParts(thread.sum)
       }
-      known.leaf = leaf.id
+      thread.leaf = leaf.id
       let more = 0
       for (const { entry, id } of entries) {
-        const before = entry._tag === "State" ? known.sum.state.get(entry.slot) : undefined
+        const before = entry._tag === "State" ? thread.sum.state.get(entry.slot) : undefined
         more += weightOf(entry) - (before === undefined ? 0 : boundOf(before))
-        add(known.sum, id, entry)
+        add(thread.sum, id, entry)
       }
-      known.weight += more
+      thread.weight += more
       total += more
-      keep(threadId, known)
+      keep(threadId, thread)
     }
   }
 }

@@ -32,9 +32,9 @@ interface Holder {
 const turns = new WeakMap<Service, Map<string, Turn>>()
 
 const turnsOf = (store: Service): Map<string, Turn> => {
-  const known = turns.get(store) ?? new Map<string, Turn>()
-  turns.set(store, known)
-  return known
+  const threads = turns.get(store) ?? new Map<string, Turn>()
+  turns.set(store, threads)
+  return threads
 }
 
 /** Reports whether no run can get a turn before one of these ends. */

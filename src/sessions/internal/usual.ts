@@ -58,13 +58,13 @@ export const objectOf = (
   const parts = new Map(Object.entries({ ...required, ...optional }))
   return (value) => {
     if (!isObject(value)) return false
-    let left = needed
+    let missing = needed
     for (const key of Object.keys(value)) {
       const isPart = parts.get(key)
       if (isPart === undefined || !isPart(value[key])) return false
-      if (isNeeded.has(key)) left--
+      if (isNeeded.has(key)) missing--
     }
-    return left === 0
+    return missing === 0
   }
 }
 

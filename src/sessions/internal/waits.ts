@@ -35,12 +35,12 @@ const requestsOf = (path: ReadonlyArray<Pick<Stored, "id" | "entry">>): Effect.E
   return Effect.map(
     Effect.orElseSucceed(Checkpoint.pending(checkpointOf(sum)), () => none),
     (requests) => {
-      const known = new Map<string, Request>()
+      const byId = new Map<string, Request>()
       for (const request of requests) {
         // Nobody decides a request that waits for its time. No place can store an invalid id.
-        if (request.rule !== byTime && threadIdProblem(request.id) === undefined) known.set(request.id, request)
+        if (request.rule !== byTime && threadIdProblem(request.id) === undefined) byId.set(request.id, request)
       }
-      return [...known.values()]
+      return [...byId.values()]
     }
   )
 }
@@ -49,15 +49,15 @@ type Path<E> = (from: string, limit: number) => Effect.Effect<ReadonlyArray<Stor
 
 /** The path to an entry, from its last turn on at least. */
 const sinceTurn = Effect.fnUntraced(function* <E>(path: Path<E>, entryId: string | null) {
-  const found: Array<Stored> = []
+  const entries: Array<Stored> = []
   let from = entryId
   while (from !== null) {
     const part: ReadonlyArray<Stored> = yield* path(from, window)
-    found.push(...part)
+    entries.push(...part)
     if (part.some(({ entry }) => isTurn(entry))) break
     from = part.at(-1)?.parentId ?? null
   }
-  return found.toReversed()
+  return entries.toReversed()
 })
 
 /** The requests that a thread waits for when it stands at an entry. */
@@ -67,13 +67,13 @@ export const waitsAt = <E>(path: Path<E>, entryId: string | null): Effect.Effect
 /** The requests that a thread waits for that has these entries. */
 export const waitsIn = ({ entries, leaf }: Content): Effect.Effect<Waits> => {
   if (!entries.some(({ entry }) => isSlot(entry))) return Effect.succeed(none)
-  const known = new Map(entries.map((stored) => [stored.id, stored]))
+  const byId = new Map(entries.map((stored) => [stored.id, stored]))
   const path: Path<never> = (from, limit) =>
     Effect.sync(() => {
       const part: Array<Stored> = []
-      for (let next = known.get(from); next !== undefined && part.length < limit;) {
+      for (let next = byId.get(from); next !== undefined && part.length < limit;) {
         part.push(next)
-        next = known.get(next.parentId ?? "")
+        next = byId.get(next.parentId ?? "")
       }
       return part
     })
@@ -136,7 +136,7 @@ export const makeCatchUp = (path: Tables["path"], backlog: Backlog): Effect.Effe
         isDone = true
         return
       }
-      const found = yield* Effect.forEach(page, ({ leaf, threadId }) =>
+      const results = yield* Effect.forEach(page, ({ leaf, threadId }) =>
         Effect.map(
           Effect.catchIf(
             waitsAt((from, limit) => path(threadId, from, limit), leaf),
@@ -147,7 +147,7 @@ export const makeCatchUp = (path: Tables["path"], backlog: Backlog): Effect.Effe
           (waits) => ({ threadId, leaf, waits })
         )
       )
-      yield* backlog.put(found)
+      yield* backlog.put(results)
       yield* Effect.yieldNow
     }
   })

@@ -13,12 +13,12 @@ const bounds = { characters: 10_000, phrases: 32, words: 32 }
 
 /** Reads the phrases of a query, the longest first. Words without a space between them are one phrase. */
 export const phrases = (query: string): Phrases => {
-  const known = new Map<string, ReadonlyArray<string>>()
+  const byText = new Map<string, ReadonlyArray<string>>()
   for (const part of headOf(query, bounds.characters).split(/\s+/u)) {
     const phrase = words(part).slice(0, bounds.words)
-    if (phrase.length > 0) known.set(phrase.join(" "), phrase)
+    if (phrase.length > 0) byText.set(phrase.join(" "), phrase)
   }
-  return [...known]
+  return [...byText]
     .sort(([left], [right]) => right.length - left.length)
     .slice(0, bounds.phrases)
     .map(([, phrase]) => phrase)
@@ -46,12 +46,12 @@ export const spend = (pace: Pace, characters: number): Effect.Effect<void> =>
 
 /** The words of a text that may be long. */
 export const findWords = Effect.fnUntraced(function* (value: string, pace: Pace) {
-  const found: Array<ReadonlyArray<string>> = []
+  const lists: Array<ReadonlyArray<string>> = []
   for (const piece of wordPieces(value)) {
     yield* spend(pace, piece.length)
-    found.push(words(piece))
+    lists.push(words(piece))
   }
-  return found.flat()
+  return lists.flat()
 })
 
 /** The length of the longest end of each beginning of `body` that `body` begins with, too. */

@@ -43,15 +43,15 @@ export const leftBehind = Effect.fnUntraced(function* (
   from: string | null,
   to: string | null
 ): Effect.fn.Return<ReadonlyArray<Stored>, SessionError> {
-  const left = wayFrom(from)
-  const kept = wayFrom(to)
-  while (left.next !== null || kept.next !== null) {
-    const passed = yield* goOn(store, threadId, left)
-    const others = yield* goOn(store, threadId, kept)
-    if (passed.some(({ id }) => kept.ids.has(id)) || others.some(({ id }) => left.ids.has(id))) break
+  const oldWay = wayFrom(from)
+  const newWay = wayFrom(to)
+  while (oldWay.next !== null || newWay.next !== null) {
+    const passed = yield* goOn(store, threadId, oldWay)
+    const others = yield* goOn(store, threadId, newWay)
+    if (passed.some(({ id }) => newWay.ids.has(id)) || others.some(({ id }) => oldWay.ids.has(id))) break
   }
-  const common = left.entries.findIndex(({ id }) => kept.ids.has(id))
-  return (common === -1 ? left.entries : left.entries.slice(0, common)).toReversed()
+  const common = oldWay.entries.findIndex(({ id }) => newWay.ids.has(id))
+  return (common === -1 ? oldWay.entries : oldWay.entries.slice(0, common)).toReversed()
 })
 
 /** The last entry of a kind on the path to an entry. */
@@ -69,8 +69,8 @@ export const lastOf = Effect.fnUntraced(function* <T extends Stored["entry"]["_t
       threadId,
       { from: next, limit: 64 }
     )
-    const found = page.entries.map(({ entry }) => entry).findLast(isWanted)
-    if (found !== undefined) return found
+    const match = page.entries.map(({ entry }) => entry).findLast(isWanted)
+    if (match !== undefined) return match
     next = page.next
   }
   return undefined

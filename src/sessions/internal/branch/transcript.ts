@@ -16,8 +16,8 @@ const callsOf = (message: Message.AiMessage, limit: number): ReadonlyArray<strin
   const calls = message.toolCalls.map(({ arguments: args, name }) => `${name}: ${describeArguments(args)}`)
   const malformed = message.malformedToolCalls.map(({ name = "a tool", raw }) => `${name}: ${raw}`)
   const all = [...calls, ...malformed]
-  const written = all.slice(0, mostCalls).map((call) => shorten(call, limit))
-  return all.length > mostCalls ? [...written, `… and ${all.length - mostCalls} more`] : written
+  const lines = all.slice(0, mostCalls).map((call) => shorten(call, limit))
+  return all.length > mostCalls ? [...lines, `… and ${all.length - mostCalls} more`] : lines
 }
 
 const saidIn = (message: Message.Message): string =>
@@ -29,24 +29,24 @@ const saidIn = (message: Message.Message): string =>
 
 /** Writes a message as one line of JSON, so that its text can't imitate another line. */
 const lineOf = (message: Message.Message, room: number): string => {
-  const said = saidIn(message)
+  const text = saidIn(message)
   const lengthOf = (length: number) => Math.min(length, room)
   switch (message.role) {
     case "human": {
       const by = message.source === undefined ? { from: "user" } : { from: "user", source: message.source.slice(0, 80) }
-      return JSON.stringify({ ...by, said: shorten(said, lengthOf(lengths.said)) })
+      return JSON.stringify({ ...by, said: shorten(text, lengthOf(lengths.said)) })
     }
     case "ai": {
       const called = callsOf(message, Math.min(lengths.call, Math.floor(room / 8)))
-      const words = shorten(said, lengthOf(lengths.said))
+      const words = shorten(text, lengthOf(lengths.said))
       return JSON.stringify({ from: "assistant", said: words, ...(called.length === 0 ? {} : { called }) })
     }
     case "tool": {
       const about = { from: "tool", tool: message.toolName.slice(0, 80), ...(message.isError ? { isError: true } : {}) }
-      return JSON.stringify({ ...about, said: shorten(said, lengthOf(lengths.result)) })
+      return JSON.stringify({ ...about, said: shorten(text, lengthOf(lengths.result)) })
     }
     case "system":
-      return JSON.stringify({ from: "system", said: shorten(said, lengthOf(lengths.said)) })
+      return JSON.stringify({ from: "system", said: shorten(text, lengthOf(lengths.said)) })
   }
 }
 

@@ -78,8 +78,8 @@ export const readState = Effect.fnUntraced(function* (
   const stat = hasRealParents(path) ? statOf(path) : undefined
   const state = stat === undefined ? undefined : entryOf(path, stat)
   if (state?._tag !== "File" || state.size > most) return { state }
-  const read = yield* readFile(path, state)
-  return read === undefined ? { state } : { state: read.file, blob: read.blob }
+  const content = yield* readFile(path, state)
+  return content === undefined ? { state } : { state: content.file, blob: content.blob }
 })
 
 /** Reads only the hash of the content, for comparisons. */

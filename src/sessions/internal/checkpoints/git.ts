@@ -69,7 +69,7 @@ export const readObjects = (
   oids: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyMap<string, Uint8Array>> =>
   Effect.map(run(folder, ["cat-file", "--batch", "--buffer"], `${oids.join("\n")}\n`), (answer) => {
-    const found = new Map<string, Uint8Array>()
+    const contents = new Map<string, Uint8Array>()
     for (let at = 0; answer !== undefined && at < answer.length;) {
       const end = answer.indexOf(10, at)
       if (end < 0) break
@@ -78,9 +78,9 @@ export const readObjects = (
       if (size === undefined) continue
       const data = answer.subarray(at, at + Number(size))
       at += Number(size) + 1
-      if (type === "blob" && objectId(data, oid.length) === oid) found.set(oid, data)
+      if (type === "blob" && objectId(data, oid.length) === oid) contents.set(oid, data)
     }
-    return found
+    return contents
   })
 
 /** Finds the folders that git ignores. `undefined` outside of a repository. */

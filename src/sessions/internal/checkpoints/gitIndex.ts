@@ -58,7 +58,7 @@ const readIndex = (data: Buffer, top: string, length: number, indexedAt: number)
     const begin = at
     const flags = data.readUInt16BE(at + statBytes + length)
     at += statBytes + length + (version >= 3 && (flags & 0x4000) !== 0 ? 4 : 2)
-    let kept = ""
+    let prefix = ""
     if (version === 4) {
       let cut = data.readUInt8(at)
       let strip = cut & 0x7f
@@ -67,11 +67,11 @@ const readIndex = (data: Buffer, top: string, length: number, indexedAt: number)
         strip = ((strip + 1) << 7) | (cut & 0x7f)
       }
       at++
-      kept = before.slice(0, before.length - strip)
+      prefix = before.slice(0, before.length - strip)
     }
     const end = data.indexOf(0, at)
     // Names are bytes here, so that a strip counts as git does.
-    before = kept + data.toString("latin1", at, end)
+    before = prefix + data.toString("latin1", at, end)
     at = version === 4 ? end + 1 : begin + ((end - begin + 8) & ~7)
     const type = data.readUInt32BE(begin + 24) >>> 12
     const mtime = data.readUInt32BE(begin + 8) * 1000 + data.readUInt32BE(begin + 12) / 1e6

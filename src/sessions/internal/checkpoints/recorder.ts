@@ -56,8 +56,8 @@ const copyObjects = Effect.fnUntraced(function* (
   for (const root of place.roots) {
     const missing = due.filter((oid) => !hashes.has(oid))
     for (const oids of Arr.chunksOf(missing, objects)) {
-      const found = yield* readObjects(root, oids)
-      const blobs = [...found].map(([oid, data]) => ({ oid, hash: hashOf(data), data }))
+      const contents = yield* readObjects(root, oids)
+      const blobs = [...contents].map(([oid, data]) => ({ oid, hash: hashOf(data), data }))
       yield* keepIn(place)(blobs)
       for (const { hash, oid } of blobs) hashes.set(oid, hash)
     }
@@ -197,9 +197,9 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
 
   const seePath = Effect.fnUntraced(function* (path: string, isUnsure: boolean): Effect.fn.Return<void, Fault> {
     const after = (yield* keep(path)) ?? null
-    const known = changes.get(path) ?? { path, before: null, after: null, isUnsure: false }
-    const isOther = isUnsure && !isSame(known.after ?? undefined, after ?? undefined)
-    yield* putChanges([{ ...known, after, isSeen: true, isUnsure: known.isUnsure || isOther }])
+    const change = changes.get(path) ?? { path, before: null, after: null, isUnsure: false }
+    const isOther = isUnsure && !isSame(change.after ?? undefined, after ?? undefined)
+    yield* putChanges([{ ...change, after, isSeen: true, isUnsure: change.isUnsure || isOther }])
   })
 
   const see = Effect.fnUntraced(function* (paths: ReadonlyArray<string>, deep: boolean) {
@@ -215,16 +215,16 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
     isUnsure: boolean
   ): Effect.fn.Return<void, Fault> {
     const whole = yield* copyObjects(place, differences)
-    const found = whole.flatMap(({ after, before, path }): ReadonlyArray<Change> => {
-      const known = changes.get(path)
-      const first = known === undefined ? (before ?? null) : known.before
+    const newChanges = whole.flatMap(({ after, before, path }): ReadonlyArray<Change> => {
+      const change = changes.get(path)
+      const first = change === undefined ? (before ?? null) : change.before
       // Only the stat is new.
       if (isSame(before, after)) return []
       return [
-        { path, before: first, after: after ?? null, isSeen: true, isUnsure: isUnsure || known?.isUnsure === true }
+        { path, before: first, after: after ?? null, isSeen: true, isUnsure: isUnsure || change?.isUnsure === true }
       ]
     })
-    yield* rows.transaction(Effect.andThen(putChanges(found), putKnown(place, differences)))
+    yield* rows.transaction(Effect.andThen(putChanges(newChanges), putKnown(place, differences)))
   })
 
   const leftOut = (): ReadonlyArray<string> => [

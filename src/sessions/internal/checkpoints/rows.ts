@@ -93,10 +93,10 @@ export const openRows = Effect.fnUntraced(function* (sql: SqlClient) {
       isSqlError(error) ? toFault(error) : { reason: { _tag: "Unavailable", problem: error.message }, cause: error }
   )
   const [row] = yield* rows(sql`SELECT max(migration_id) AS version FROM checkpoint_migrations`)
-  const found = row === undefined ? 0 : number(row, "version")
-  if (found > versions.length) {
+  const version = row === undefined ? 0 : number(row, "version")
+  if (version > versions.length) {
     return yield* Effect.fail(
-      corrupt(`the file checkpoints are of version ${found}, and this program knows ${versions.length}; update it`)
+      corrupt(`the file checkpoints are of version ${version}, and this program knows ${versions.length}; update it`)
     )
   }
   const inTransaction = transaction(sql)
@@ -189,12 +189,12 @@ export const openRows = Effect.fnUntraced(function* (sql: SqlClient) {
     /** Reads the last scan. A row that can't be read is a path that is not known. */
     known: (root: string): Effect.Effect<Map<string, Entry>, Fault> =>
       Effect.map(rows(sql`SELECT path, body FROM checkpoint_known WHERE root = ${root}`), (list) => {
-        const known = new Map<string, Entry>()
+        const entries = new Map<string, Entry>()
         for (const row of list) {
           const entry = decodeEntry(row["body"])
-          if (Result.isSuccess(entry)) known.set(text(row, "path"), entry.success)
+          if (Result.isSuccess(entry)) entries.set(text(row, "path"), entry.success)
         }
-        return known
+        return entries
       }),
 
     putKnown: (root: string, put: ReadonlyArray<readonly [path: string, state: State]>): Effect.Effect<void, Fault> =>

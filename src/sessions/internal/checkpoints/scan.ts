@@ -85,19 +85,19 @@ const list = Effect.fnUntraced(function* (root: string, leftOut: ReadonlySet<str
   }
   yield* inSlices(walk(), (folder) => {
     listed.folders.push(folder)
-    const found = attempt(() => fs.readdirSync(folder.path, { withFileTypes: true }))
-    if (found === undefined) {
+    const children = attempt(() => fs.readdirSync(folder.path, { withFileTypes: true }))
+    if (children === undefined) {
       listed.unread.add(folder.path)
       return
     }
     const within = folder.path === "/" ? "/" : `${folder.path}/`
-    for (const one of found) {
+    for (const one of children) {
       if (one.name === ".git") continue
       const path = within + one.name
       listed.paths.push(path)
       if (one.isDirectory() && !leftOut.has(path)) due.push({ path, above: folder, count: 0 })
     }
-    folder.count += found.length
+    folder.count += children.length
   })
   for (const folder of listed.folders.toReversed()) if (folder.above !== undefined) folder.above.count += folder.count
   return listed.paths.length > most ? undefined : listed
@@ -186,17 +186,17 @@ const readFresh = <E>(
         entries.set(path, { ...file, oid })
         continue
       }
-      const read = file.size > Math.min(limits.fileBytes, room) ? undefined : yield* readFile(path, file)
-      if (read === undefined) {
+      const content = file.size > Math.min(limits.fileBytes, room) ? undefined : yield* readFile(path, file)
+      if (content === undefined) {
         entries.set(path, file)
         continue
       }
-      const { stamp = "" } = read.file
+      const { stamp = "" } = content.file
       const isSettled = Number(stamp.slice(stamp.lastIndexOf(":") + 1)) < Date.now() - grain
-      entries.set(path, isSettled ? read.file : { ...read.file, stamp: `${stamp}?` })
+      entries.set(path, isSettled ? content.file : { ...content.file, stamp: `${stamp}?` })
       room -= file.size
       bytes += file.size
-      batch.push(read.blob)
+      batch.push(content.blob)
       if (bytes > batchBytes || batch.length >= 500) {
         yield* keep(batch)
         batch = []
@@ -224,14 +224,14 @@ export const scan = <E>(
     const entries = new Map<string, Entry>()
     const unread = new Set(known.leftOut)
     for (const root of roots) {
-      const found = yield* look(root, known, limits)
-      if (found === undefined || entries.size + found.entries.size > limits.paths) {
+      const listing = yield* look(root, known, limits)
+      if (listing === undefined || entries.size + listing.entries.size > limits.paths) {
         known.isTooLarge = true
         return undefined
       }
-      yield* readFresh(root, found, limits, keep)
-      for (const [path, entry] of found.entries) entries.set(path, entry)
-      for (const path of found.unread) unread.add(path)
+      yield* readFresh(root, listing, limits, keep)
+      for (const [path, entry] of listing.entries) entries.set(path, entry)
+      for (const path of listing.unread) unread.add(path)
     }
     const differences: Array<Difference> = []
     yield* inSlices(known.entries, ([path, before]) => {

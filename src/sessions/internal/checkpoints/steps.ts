@@ -49,9 +49,9 @@ export const planSteps = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Step>, Fault> {
   const changes = combine(yield* Effect.forEach(turns, ({ number }) => rows.changes(number)))
   const aims = changes.map((change) => toAim(change, to))
-  const stored = yield* rows.stored(aims.flatMap((aim) => (aim.to?._tag === "File" ? (aim.to.hash ?? []) : [])))
+  const storedHashes = yield* rows.stored(aims.flatMap((aim) => (aim.to?._tag === "File" ? (aim.to.hash ?? []) : [])))
   const canMake = ({ to: aim }: Aim): boolean =>
-    aim?._tag !== "File" || (aim.hash === undefined ? movedFrom(aims, aim) !== undefined : stored.has(aim.hash))
+    aim?._tag !== "File" || (aim.hash === undefined ? movedFrom(aims, aim) !== undefined : storedHashes.has(aim.hash))
   return yield* Effect.forEach(changes, (change) =>
     Effect.map(readEntry(change.path, fileBytes), (now): Step => {
       const aim = toAim(change, to)
@@ -79,7 +79,7 @@ export const keepOverwritten = Effect.fnUntraced(function* (
   const due = new Set(paths)
   for (const { number } of ordered) {
     const own = (yield* rows.changes(number)).filter(({ path }) => due.has(path))
-    const put = yield* Effect.forEach(own, (change) =>
+    const newChanges = yield* Effect.forEach(own, (change) =>
       Effect.flatMap(readState(change.path, limits.fileBytes), ({ blob, state }) =>
         Effect.as(blob === undefined ? Effect.void : rows.addBlobs([blob], limits.now), {
           ...change,
@@ -88,7 +88,7 @@ export const keepOverwritten = Effect.fnUntraced(function* (
         })
       )
     )
-    yield* rows.putChanges(number, put)
+    yield* rows.putChanges(number, newChanges)
     for (const { path } of own) due.delete(path)
   }
 })

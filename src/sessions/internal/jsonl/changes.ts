@@ -11,7 +11,7 @@ import { readMark } from "./mark.ts"
 import { isThread } from "./names.ts"
 import type { Change, Create, Mark } from "./record.ts"
 
-const gone: Appended = { _tag: "Refused", thread: undefined }
+const noThread: Appended = { _tag: "Refused", thread: undefined }
 
 /** Runs a change of a thread that was not moved. */
 export const unlessMoved = <A>(log: Open, change: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
@@ -81,7 +81,7 @@ const append = (
 ): Effect.Effect<Appended, Fault> =>
   Effect.flatMap(unlessMoved(log, folder.write(log, change, bytes)), (outcome): Effect.Effect<Appended, Fault> => {
     // The file may have been replaced before the write.
-    if (log.memory === undefined) return Effect.succeed(gone)
+    if (log.memory === undefined) return Effect.succeed(noThread)
     if (outcome === "Done") return Effect.succeed({ _tag: "Done", step: Memory.find(log.memory, entryId)?.step ?? 0 })
     return unlessMoved(log, Effect.succeed({ _tag: "Refused", thread: Memory.info(log.memory) }))
   })
@@ -112,7 +112,7 @@ export const makeChanges = (
     }).pipe(folder.structure.withPermits(1)),
 
   append: (threadId, leaf, entries, at, behind, bytes) =>
-    withThread(folder, threadId, gone, (log) => {
+    withThread(folder, threadId, noThread, (log) => {
       const refused = Memory.refusal(log.memory, leaf, entries)
       if (refused !== undefined) return Effect.succeed(refused)
       const elsewhere = behind === leaf ? {} : { behind }
@@ -121,7 +121,9 @@ export const makeChanges = (
     }),
 
   addLabel: (threadId, id, label, at) =>
-    withThread(folder, threadId, gone, (log) => append(folder, log, { _tag: "Hang", by: makeId(), at, id, label }, id)),
+    withThread(folder, threadId, noThread, (log) =>
+      append(folder, log, { _tag: "Hang", by: makeId(), at, id, label }, id)
+    ),
 
   move: (threadId, from, to, at) => change(folder, threadId, { _tag: "Move", by: makeId(), at, from, to }),
 

@@ -69,8 +69,8 @@ export const makeFolder = Effect.fnUntraced(function* (place: Logs.Place) {
   /** Finds the source of a fork. It needs no lock, because the entries that a fork sees never change. */
   const resolve: Logs.Resolve = Effect.fnUntraced(function* ({ by, count, threadId }) {
     const file = yield* fileOf(threadId)
-    const known = cache.get(file)
-    if (known?.create?.by === by && (known.memory?.list.length ?? 0) >= count) return known.memory
+    const cachedLog = cache.get(file)
+    if (cachedLog?.create?.by === by && (cachedLog.memory?.list.length ?? 0) >= count) return cachedLog.memory
     for (const name of [file, baseOf(file, by)]) {
       const log = Logs.empty(name)
       yield* logs.refresh(log)
@@ -106,14 +106,14 @@ export const locked =
 /** Reads the log of a file to its end. The caller holds its lock. */
 export const readLog = Effect.fnUntraced(function* (folder: Folder, file: string): Effect.fn.Return<Logs.Log, Fault> {
   const { cache, refresh, repair } = folder
-  const known = cache.get(file)
-  const log = known ?? Logs.empty(file)
+  const cachedLog = cache.get(file)
+  const log = cachedLog ?? Logs.empty(file)
   if (!(yield* refresh(log))) {
     cache.drop(file)
     return Logs.empty(file)
   }
   // Nothing is added to an unreadable file.
-  if (known === undefined && log.broken === undefined) yield* repair(log)
+  if (cachedLog === undefined && log.broken === undefined) yield* repair(log)
   if (log.broken !== undefined) return yield* Effect.fail(corrupt(folder, file, log.broken))
   cache.keep(log)
   return log
@@ -164,12 +164,12 @@ export const collect = Effect.fnUntraced(function* <A>(
   folder: Folder,
   body: (log: Open) => Effect.Effect<ReadonlyArray<A>>
 ) {
-  const found: Array<A> = []
+  const list: Array<A> = []
   const add = Effect.fnUntraced(function* (log: Logs.Log) {
     // A copy of a file under another name is not a thread.
     if (!isOpen(log) || (yield* folder.fileOf(log.create.threadId)) !== log.file) return
-    for (const one of yield* body(log)) found.push(one)
+    for (const one of yield* body(log)) list.push(one)
   })
   yield* eachLog(folder, add, (_, problem) => Effect.logWarning(`A thread was left out: ${problem}`))
-  return found
+  return list
 })

@@ -95,16 +95,16 @@ const applyTo = (log: Log, change: Exclude<Change, Create>): Effected => {
 const readLine = Effect.fnUntraced(function* (log: Log, line: string, bytes: number, resolve: Resolve) {
   log.lines++
   if (line === "" || line === AppendLog.tornMark) return
-  const read = decode(line)
-  if ("torn" in read) {
+  const result = decode(line)
+  if ("torn" in result) {
     log.lost += bytes
     return
   }
-  if ("problem" in read) {
-    log.broken ??= `line ${log.lines}: ${read.problem}`
+  if ("problem" in result) {
+    log.broken ??= `line ${log.lines}: ${result.problem}`
     return
   }
-  const { change } = read
+  const { change } = result
   if (change._tag === "Repaired") {
     log.lost = 0
     return

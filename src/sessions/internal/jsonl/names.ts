@@ -10,8 +10,8 @@ export const makeFileOf = (): ((threadId: string) => Effect.Effect<string>) => {
   const names = new Map<string, string>()
   return (threadId) =>
     Effect.suspend(() => {
-      const known = names.get(threadId)
-      if (known !== undefined) return Effect.succeed(known)
+      const cachedName = names.get(threadId)
+      if (cachedName !== undefined) return Effect.succeed(cachedName)
       return Effect.map(fileNameOf(threadId), (name) => {
         if (names.size === remembered) names.clear()
         names.set(threadId, `${name}.jsonl`)

@@ -99,8 +99,8 @@ export const decode = (line: string): Line => {
   const text = withoutMarks(line)
   const parsed = codec.parse(text)
   if (Result.isFailure(parsed)) return text === line ? { problem: parsed.failure } : { torn: true }
-  const known = usualAppend(parsed.success)
-  return known === undefined ? decodeBySchema(parsed.success) : { change: known }
+  const change = usualAppend(parsed.success)
+  return change === undefined ? decodeBySchema(parsed.success) : { change }
 }
 
 /** Reads any record. */

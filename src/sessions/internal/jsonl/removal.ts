@@ -23,13 +23,13 @@ const readOrigins = Effect.fnUntraced(function* (folder: Folder) {
 /** Removes the files of removed threads that no fork needs any more. */
 const sweep = Effect.fnUntraced(function* (folder: Folder) {
   const { bases, used } = yield* readOrigins(folder)
-  let left = bases
+  let rest = bases
   for (;;) {
-    const needed = new Set([...used, ...left.flatMap(({ from }) => (from === undefined ? [] : [from]))])
-    const unused = left.filter(({ by }) => !needed.has(by))
+    const needed = new Set([...used, ...rest.flatMap(({ from }) => (from === undefined ? [] : [from]))])
+    const unused = rest.filter(({ by }) => !needed.has(by))
     if (unused.length === 0) return
     for (const { file } of unused) yield* Logs.faulty(folder.fs.remove(folder.path.join(folder.folder, file)))
-    left = left.filter((base) => !unused.includes(base))
+    rest = rest.filter((base) => !unused.includes(base))
   }
 })
 

@@ -23,21 +23,21 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
   })
 
   const names = Effect.gen(function* () {
-    const found: Array<Named> = []
+    const list: Array<Named> = []
     yield* eachLog(
       folder,
       ({ create }) =>
         Effect.sync(() => {
-          if (create !== undefined) found.push({ threadId: create.threadId })
+          if (create !== undefined) list.push({ threadId: create.threadId })
         }),
       (file, problem) => {
         const broken = Logs.empty(file)
         return Effect.map(folder.refresh(broken), () => {
-          found.push({ threadId: broken.create?.threadId ?? file, problem })
+          list.push({ threadId: broken.create?.threadId ?? file, problem })
         })
       }
     )
-    return found
+    return list
   })
 
   const tables: Tables = {

@@ -75,13 +75,13 @@ const fresh = ({ at, metadata, threadId }: NewThread, origin: Memory["origin"], 
 
 /** Finds a reference of a thread's content that leads nowhere. */
 export const problemOf = ({ entries, leaf }: Content): string | undefined => {
-  const known = new Set<string>()
+  const ids = new Set<string>()
   for (const { id, parentId } of entries) {
-    if (known.has(id)) return `entry ${id} is there twice`
-    if (parentId !== null && !known.has(parentId)) return `entry ${id}: its parent ${parentId} is not before it`
-    known.add(id)
+    if (ids.has(id)) return `entry ${id} is there twice`
+    if (parentId !== null && !ids.has(parentId)) return `entry ${id}: its parent ${parentId} is not before it`
+    ids.add(id)
   }
-  return leaf === null || known.has(leaf) ? undefined : `its leaf ${leaf} is none of its entries`
+  return leaf === null || ids.has(leaf) ? undefined : `its leaf ${leaf} is none of its entries`
 }
 
 /** Makes a new, imported or copied thread. Entries come parents first. */
@@ -120,8 +120,8 @@ export const refusal = (
   entries: ReadonlyArray<NewEntry>
 ): Appended | undefined => {
   if (memory.archived || (memory.leaf?.id ?? null) !== leaf) return { _tag: "Refused", thread: info(memory) }
-  const taken = entries.find((entry) => find(memory, entry.id) !== undefined)
-  return taken === undefined ? undefined : { _tag: "Refused", thread: info(memory), taken: taken.id }
+  const clash = entries.find((entry) => find(memory, entry.id) !== undefined)
+  return clash === undefined ? undefined : { _tag: "Refused", thread: info(memory), taken: clash.id }
 }
 
 /** Appends behind an entry, mostly the leaf. */
@@ -194,10 +194,10 @@ export const labels = (memory: Memory): ReadonlyArray<Label> =>
 /** Finds the hits among the entries that were appended to a thread. Other fibers run in between. */
 export const hits = Effect.fnUntraced(function* (memory: Memory, query: SearchQuery) {
   const { threadId } = memory
-  const found: Array<Hit> = []
-  if (memory.archived !== query.archived) return found
-  if (query.threadId !== undefined && query.threadId !== threadId) return found
-  if (!hasMetadata(memory.metadata, query.where)) return found
+  const list: Array<Hit> = []
+  if (memory.archived !== query.archived) return list
+  if (query.threadId !== undefined && query.threadId !== threadId) return list
+  if (!hasMetadata(memory.metadata, query.where)) return list
   const pace = makePace()
   for (const node of memory.list.slice()) {
     const text = searchable(node)
@@ -211,9 +211,9 @@ export const hits = Effect.fnUntraced(function* (memory: Memory, query: SearchQu
       role,
       excerpt: yield* excerpt(text, query.phrases, pace)
     }
-    if (isHitBehind(hit, query.after)) found.push(hit)
+    if (isHitBehind(hit, query.after)) list.push(hit)
   }
-  return found
+  return list
 })
 
 /** A page of the visible entries. */

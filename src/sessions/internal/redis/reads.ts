@@ -15,7 +15,7 @@ const removed: Fault = {
   reason: { _tag: "Unavailable", problem: "the thread was removed while it was read; read it again" }
 }
 
-const lost: Fault = { reason: { _tag: "Corrupt", problem: "an entry of the thread is not there any more" } }
+const missingEntry: Fault = { reason: { _tag: "Corrupt", problem: "an entry of the thread is not there any more" } }
 
 const orCorrupt = <A>(results: ReadonlyArray<Result.Result<A, string>>): Effect.Effect<ReadonlyArray<A>, Fault> =>
   Effect.mapError(Effect.fromResult(Result.all(results)), (problem) => ({ reason: { _tag: "Corrupt", problem } }))
@@ -40,7 +40,7 @@ export const makeReads = (
     while (records.length < limit && next !== "@-") {
       const size = Math.min(batch, limit - records.length)
       const [place, ...found] = texts(yield* run(scripts.path, key(threadId), next, size))
-      if (place === "!") return yield* Effect.fail(lost)
+      if (place === "!") return yield* Effect.fail(missingEntry)
       if (place === undefined) return records.length === 0 ? [] : yield* Effect.fail(removed)
       records.push(...found)
       next = `@${place}`
@@ -56,10 +56,10 @@ export const makeReads = (
       Effect.flatMap(run(scripts.entry, key(threadId), key(id)), (reply) => {
         const [text] = texts(reply)
         if (text === undefined) return Effect.undefined
-        const found = Result.flatMap(toRecordOf(text), (record) =>
+        const storedEntry = Result.flatMap(toRecordOf(text), (record) =>
           Result.map(toStored(record), (stored) => ({ ...stored, step: record.step }))
         )
-        return Effect.map(orCorrupt([found]), ([stored]) => stored)
+        return Effect.map(orCorrupt([storedEntry]), ([stored]) => stored)
       }),
 
     labels: (threadId) =>
@@ -71,10 +71,10 @@ export const makeReads = (
 
     entries: (threadId, cursor, limit) =>
       Effect.flatMap(run(scripts.entries, key(threadId), cursor, limit + 1), (reply) => {
-        const found = texts(reply)
-        return Effect.map(orCorrupt(found.slice(0, limit).map(readRecord)), (entries) => ({
+        const list = texts(reply)
+        return Effect.map(orCorrupt(list.slice(0, limit).map(readRecord)), (entries) => ({
           entries,
-          next: found.length > limit ? cursor + limit : undefined
+          next: list.length > limit ? cursor + limit : undefined
         }))
       }),
 
@@ -83,8 +83,8 @@ export const makeReads = (
       const listed: Array<Thread> = []
       let [score, member] = after === undefined ? ["-inf", ""] : [`-${after.at}`, after.threadId]
       while (listed.length < limit) {
-        const found = lists(yield* run(scripts.list, archived ? 1 : 0, score, member, batch))
-        const threads = yield* orCorrupt(found.map(toThread))
+        const list = lists(yield* run(scripts.list, archived ? 1 : 0, score, member, batch))
+        const threads = yield* orCorrupt(list.map(toThread))
         listed.push(...threads.filter((thread) => isListed(thread, query)))
         const last = threads.at(-1)
         if (last === undefined || threads.length < batch) break
@@ -95,17 +95,17 @@ export const makeReads = (
     }),
 
     names: Effect.gen(function* () {
-      const found: Array<Named> = []
+      const list: Array<Named> = []
       for (const archived of [0, 1]) {
         let part: ReadonlyArray<string> = []
         let start = 0
         do {
           part = texts(yield* run(scripts.names, archived, start, batch))
-          found.push(...part.map((threadId) => ({ threadId })))
+          list.push(...part.map((threadId) => ({ threadId })))
           start += part.length
         } while (part.length === batch)
       }
-      return found
+      return list
     })
   }
 }

@@ -351,7 +351,7 @@ return out
 `)
 
 /** Score, number, limit. Gives numbers and scores of threads, the newest entry first. */
-export const said = script(`${behind}
+export const newest = script(`${behind}
 local out = {}
 for _, found in ipairs(behind(P .. 'said', ARGV[1], ARGV[2], tonumber(ARGV[3]))) do
   table.insert(out, found[1])

@@ -27,13 +27,13 @@ const hitsOf = Effect.fnUntraced(function* (
   pace: Pace
 ): Effect.fn.Return<ReadonlyArray<Hit>> {
   yield* spend(pace, record.length)
-  const known = Result.getOrUndefined(toRecordOf(record))
-  const stored = known?.tag === "Message" ? Result.getOrUndefined(toStored(known)) : undefined
-  if (stored?.entry._tag !== "Message") return []
-  const { message } = stored.entry
+  const fields = Result.getOrUndefined(toRecordOf(record))
+  const storedEntry = fields?.tag === "Message" ? Result.getOrUndefined(toStored(fields)) : undefined
+  if (storedEntry?.entry._tag !== "Message") return []
+  const { message } = storedEntry.entry
   const content = messageText(message)
   if (!(yield* matches(content, phrases, pace))) return []
-  const { at, id: entryId } = stored
+  const { at, id: entryId } = storedEntry
   const hit: Hit = { threadId, entryId, at, role: message.role, excerpt: yield* excerpt(content, phrases, pace) }
   return isHitBehind(hit, after) ? [hit] : []
 })
@@ -67,18 +67,18 @@ export const makeSearch = (run: scripts.Run, find: Tables["find"]): Tables["sear
       const thread = String(yield* run(scripts.numberOf, key(query.threadId)))
       return thread === "" ? [] : yield* searchThread(thread, query, pace)
     }
-    let found: ReadonlyArray<Hit> = []
+    let hits: ReadonlyArray<Hit> = []
     let [score, member] = ["-inf", ""]
     while (true) {
-      const page = Arr.chunksOf(texts(yield* run(scripts.said, score, member, threads)), 2)
+      const page = Arr.chunksOf(texts(yield* run(scripts.newest, score, member, threads)), 2)
       for (const [thread, newest = ""] of page) {
         member = thread
         score = newest
-        const oldest = found[query.limit - 1]
-        if (oldest !== undefined && -Number(score) < oldest.at) return found
-        found = firstHits([...found, ...(yield* searchThread(member, query, pace))], query.limit)
+        const oldest = hits[query.limit - 1]
+        if (oldest !== undefined && -Number(score) < oldest.at) return hits
+        hits = firstHits([...hits, ...(yield* searchThread(member, query, pace))], query.limit)
       }
-      if (page.length < threads) return found
+      if (page.length < threads) return hits
     }
   })
 }

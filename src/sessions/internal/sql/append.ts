@@ -63,8 +63,8 @@ type Arguments = ReturnType<typeof argumentsOf>
 
 const outcomeOf = (row: Row | undefined): Outcome => {
   if (row === undefined) return other
-  const taken = nullable(row, "clash")
-  if (taken !== null) return { taken }
+  const takenId = nullable(row, "clash")
+  if (takenId !== null) return { taken: takenId }
   return nullable(row, "reached") === null ? other : number(row, "reached")
 }
 

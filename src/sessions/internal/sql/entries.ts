@@ -123,18 +123,18 @@ export const makeEntries = (sql: SqlClient) => {
 
   const page: Tables["entries"] = Effect.fnUntraced(function* (threadId, cursor, limit) {
     const parts = yield* rows(sql`WITH RECURSIVE ${line(threadId)} SELECT thread, last FROM line`)
-    const found: Array<Row> = []
+    const list: Array<Row> = []
     for (const part of parts.toReversed()) {
-      const left = limit + 1 - found.length
-      if (left <= 0) break
+      const wanted = limit + 1 - list.length
+      if (wanted <= 0) break
       const more = yield* rows(sql`SELECT ${columns} FROM session_entries e
         WHERE ${inThread(number(part, "thread"), cursor, number(part, "last"))}
-        ORDER BY e.pk LIMIT ${left}`)
-      found.push(...more)
+        ORDER BY e.pk LIMIT ${wanted}`)
+      list.push(...more)
     }
-    const entries = yield* orCorrupt(found.slice(0, limit).map((row) => toStored(row)))
-    const last = found[limit - 1]
-    return { entries, next: found.length > limit && last !== undefined ? number(last, "pk") : undefined }
+    const entries = yield* orCorrupt(list.slice(0, limit).map((row) => toStored(row)))
+    const last = list[limit - 1]
+    return { entries, next: list.length > limit && last !== undefined ? number(last, "pk") : undefined }
   })
 
   return { inThread, visible, pathTo, labels, page }

@@ -34,12 +34,12 @@ export const group = <A, B, E>(options: {
     for (const one of due) waiting.delete(one)
     // Another lane may write the rest.
     schedule()
-    const written = Effect.catchCause(write(due), (cause) =>
+    const writing = Effect.catchCause(write(due), (cause) =>
       Effect.sync(() => {
         for (const { resume } of due) resume(Effect.failCause(cause))
       })
     )
-    return Effect.andThen(written, next)
+    return Effect.andThen(writing, next)
   })
   const begin = Effect.suspend(() => (isCrowded ? Effect.andThen(Effect.yieldNow, lane) : lane))
 

@@ -26,8 +26,8 @@ export interface Search {
 /** Reads the words of a message. Other and unreadable rows have none; loading the thread reports those. */
 export const wordsOf = Effect.fnUntraced(function* (row: Row, pace: Pace) {
   yield* spend(pace, text(row, "body").length)
-  const stored = Result.getOrUndefined(toStored(row))
-  const content = stored === undefined ? undefined : searchable(stored)
+  const storedEntry = Result.getOrUndefined(toStored(row))
+  const content = storedEntry === undefined ? undefined : searchable(storedEntry)
   return content === undefined ? undefined : yield* findWords(content, pace)
 })
 

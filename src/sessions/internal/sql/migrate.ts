@@ -38,9 +38,9 @@ export const isReadOnly = (sql: SqlClient): Effect.Effect<boolean, Fault> =>
 
 /** Refuses a read-only file with tables of another version. */
 const checkReadOnly = Effect.fnUntraced(function* (sql: SqlClient, known: number): Effect.fn.Return<void, Fault> {
-  const found = yield* Effect.orElseSucceed(versionOf(sql), () => 0)
-  if (found === known) return
-  const problem = `the file can only be read, and has tables of version ${found}, where this library needs ${known}; copy it to where this process can write`
+  const version = yield* Effect.orElseSucceed(versionOf(sql), () => 0)
+  if (version === known) return
+  const problem = `the file can only be read, and has tables of version ${version}, where this library needs ${known}; copy it to where this process can write`
   return yield* Effect.fail<Fault>({ reason: { _tag: "Unavailable", problem } })
 })
 
@@ -60,8 +60,10 @@ export const migrate = Effect.fnUntraced(function* (sql: SqlClient): Effect.fn.R
   yield* Effect.mapError(applyVersions(sql, { table, name: "sessions", versions }), (error): Fault =>
     isSqlError(error) ? toFault(error) : { reason: { _tag: "Unavailable", problem: error.message }, cause: error }
   )
-  const found = yield* versionOf(sql)
-  if (found <= versions.length) return
-  const known = versions.length
-  return yield* Effect.fail(corrupt(`the database is of version ${found}, and this library knows ${known}; update it`))
+  const version = yield* versionOf(sql)
+  if (version <= versions.length) return
+  const latest = versions.length
+  return yield* Effect.fail(
+    corrupt(`the database is of version ${version}, and this library knows ${latest}; update it`)
+  )
 })

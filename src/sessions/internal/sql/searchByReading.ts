@@ -20,14 +20,14 @@ export const searchByReading = (sql: SqlClient): Tables["search"] =>
     const conditions = [sql`e.type = 'Message'`, ...conditionsOf(sql, query)]
     const hits: Array<Hit> = []
     for (let offset = 0; hits.length < limit; offset += batch) {
-      const found = yield* rows(sql`SELECT ${sql.literal(entryColumns)}, t.id AS thread_id
+      const list = yield* rows(sql`SELECT ${sql.literal(entryColumns)}, t.id AS thread_id
         FROM session_entries e JOIN session_threads t ON t.key = e.thread
         WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${batch} OFFSET ${offset}`)
-      for (const row of found) {
+      for (const row of list) {
         // Unreadable messages are left out. Loading the thread reports them.
         hits.push(...(yield* Effect.orElseSucceed(toHit(row, query, isFound, pace), () => [])))
       }
-      if (found.length < batch) break
+      if (list.length < batch) break
     }
     return hits.slice(0, limit)
   })

@@ -50,7 +50,7 @@ export const searchPostgres = (sql: SqlClient): Search => {
 
   /** Indexes a batch of messages. `true`: there may be more. Concurrent calls wait for each other. */
   const step = Effect.gen(function* () {
-    const found = yield* rows(sql`WITH taken AS (
+    const list = yield* rows(sql`WITH taken AS (
         DELETE FROM session_pending WHERE pk IN (
           SELECT pk FROM session_pending ORDER BY pk LIMIT ${batch} FOR UPDATE
         ) RETURNING pk
@@ -58,21 +58,21 @@ export const searchPostgres = (sql: SqlClient): Search => {
       SELECT ${columns}, octet_length(e.body) AS bytes, t.id AS thread_id
       FROM taken JOIN session_entries e ON e.pk = taken.pk JOIN session_threads t ON t.key = e.thread`)
     const pace = makePace()
-    for (const row of found) {
+    for (const row of list) {
       if (nullable(row, "body") === null) {
         yield* Effect.logWarning(
           `Message ${text(row, "id")} of the thread ${JSON.stringify(row["thread_id"])} has ${number(row, "bytes")} bytes, more than can be read: searches leave it out.`
         )
         continue
       }
-      const known = yield* wordsOf(row, pace)
-      if (known === undefined) continue
+      const words = yield* wordsOf(row, pace)
+      if (words === undefined) continue
       yield* rows(
-        sql`INSERT INTO session_texts (pk, words) VALUES (${number(row, "pk")}, ${toVector(known)}::text::tsvector)
+        sql`INSERT INTO session_texts (pk, words) VALUES (${number(row, "pk")}, ${toVector(words)}::text::tsvector)
           ON CONFLICT (pk) DO NOTHING`
       )
     }
-    return found.length > 0
+    return list.length > 0
   })
   const catchUp = makeCatchUp(sql, sql`SELECT 1 FROM session_pending LIMIT 1`, step)
 
@@ -88,12 +88,12 @@ export const searchPostgres = (sql: SqlClient): Search => {
       while (hits.length < limit) {
         const wanted = sql`${toQuery(phrases)}::text::tsquery`
         const conditions = [sql`(x.words @@ ${wanted} OR x.words IS NULL)`, ...conditionsOf(sql, { ...query, after })]
-        const found = yield* rows(sql`SELECT ${columns}, t.id AS thread_id
+        const list = yield* rows(sql`SELECT ${columns}, t.id AS thread_id
           FROM session_texts x JOIN session_entries e ON e.pk = x.pk JOIN session_threads t ON t.key = e.thread
           WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${size}`)
-        for (const row of found) hits.push(...(yield* toHit(row, query, isFound, pace)))
-        const last = found.at(-1)
-        if (last === undefined || found.length < size) break
+        for (const row of list) hits.push(...(yield* toHit(row, query, isFound, pace)))
+        const last = list.at(-1)
+        if (last === undefined || list.length < size) break
         after = { at: number(last, "at"), threadId: text(last, "thread_id"), entryId: text(last, "id") }
         // Each query sorts all messages with the words, so a further one reads more of them.
         size = Math.max(limit, page)

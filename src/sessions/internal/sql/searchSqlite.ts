@@ -25,30 +25,30 @@ export const searchSqlite = (
 
   /** Indexes the next messages of a thread, and gives the number of its entries that were read. */
   const index = Effect.fnUntraced(function* (thread: number, upto: number, limit: number) {
-    const found = yield* rows(sql`SELECT ${columns}, e.type FROM session_entries e
+    const list = yield* rows(sql`SELECT ${columns}, e.type FROM session_entries e
       WHERE ${inThread(thread, upto)} ORDER BY e.pk LIMIT ${limit}`)
     const pace = makePace()
     const texts: Array<{ readonly rowid: number; readonly words: string }> = []
-    for (const row of found) {
-      const known = row["type"] === "Message" ? yield* wordsOf(row, pace) : undefined
-      if (known !== undefined) texts.push({ rowid: number(row, "pk"), words: known.join(" ") })
+    for (const row of list) {
+      const words = row["type"] === "Message" ? yield* wordsOf(row, pace) : undefined
+      if (words !== undefined) texts.push({ rowid: number(row, "pk"), words: words.join(" ") })
     }
     yield* insertAll(sql, "session_texts", texts)
-    const last = found.at(-1)
+    const last = list.at(-1)
     yield* rows(sql`UPDATE session_threads SET texts = ${last === undefined ? upto : number(last, "pk")},
-      pending = ${found.length < limit ? 0 : 1} WHERE key = ${thread}`)
-    return found.length
+      pending = ${list.length < limit ? 0 : 1} WHERE key = ${thread}`)
+    return list.length
   })
 
   /** Indexes a batch of messages. `true`: there may be more. */
   const step = Effect.gen(function* () {
     const threads = yield* rows(sql`SELECT key, id, texts FROM session_threads WHERE pending = 1 LIMIT ${batch}`)
-    let left = batch
+    let room = batch
     for (const row of threads) {
-      if (left <= 0) break
+      if (room <= 0) break
       const thread = number(row, "key")
       if (row["id"] === null) yield* rows(sql`UPDATE session_threads SET pending = 0 WHERE key = ${thread}`)
-      else left -= yield* index(thread, number(row, "texts"), left)
+      else room -= yield* index(thread, number(row, "texts"), room)
     }
     return threads.length > 0
   })
@@ -64,7 +64,7 @@ export const searchSqlite = (
         JOIN session_threads t ON t.key = e.thread
         WHERE ${sql.and(conditions)} ORDER BY e.at DESC, t.id, e.id LIMIT ${limit}`
       const here = rows(statement)
-      const found = yield* aside === undefined
+      const list = yield* aside === undefined
         ? here
         : inTransaction(
             sql,
@@ -75,7 +75,7 @@ export const searchSqlite = (
           )
       const pace = makePace()
       const isFound = () => Effect.succeed(true)
-      return (yield* Effect.forEach(found, (row) => toHit(row, query, isFound, pace))).flat()
+      return (yield* Effect.forEach(list, (row) => toHit(row, query, isFound, pace))).flat()
     }),
     await: () => Effect.void,
     forget: (thread) =>

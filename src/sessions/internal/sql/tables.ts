@@ -42,8 +42,8 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
     added: ReadonlyArray<Pick<NewEntry, "id">>,
     outcome: Exclude<Outcome, number>
   ): Effect.fn.Return<Appended, Fault> {
-    const taken = outcome.taken ?? (yield* takenOf(threadId, added))
-    return { _tag: "Refused", thread: yield* find(threadId), ...(taken === undefined ? {} : { taken }) }
+    const takenId = outcome.taken ?? (yield* takenOf(threadId, added))
+    return { _tag: "Refused", thread: yield* find(threadId), ...(takenId === undefined ? {} : { taken: takenId }) }
   })
 
   const toAppended = (threadId: string, added: ReadonlyArray<Pick<NewEntry, "id">>) => (outcome: Outcome) =>

@@ -67,18 +67,18 @@ export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
     next: Effect.gen(function* () {
       const start = yield* first(sql`SELECT thread FROM session_waits_upto`)
       if (start === undefined) return undefined
-      const found = yield* rows(
+      const list = yield* rows(
         sql`SELECT t.key, t.id, t.leaf_id, CASE WHEN ${isSettled("e")} OR ${isSettled("p")} THEN 0 ELSE 1 END AS may
           FROM session_threads t LEFT JOIN session_entries e ON e.pk = t.leaf_pk LEFT JOIN session_entries p ON p.pk = e.parent
           WHERE t.key > ${number(start, "thread")} ORDER BY t.key LIMIT ${page}`
       )
-      const end = found.at(-1)
+      const end = list.at(-1)
       upto = end === undefined ? undefined : number(end, "key")
       if (upto === undefined) {
         yield* rows(sql`DELETE FROM session_waits_upto`)
         return undefined
       }
-      return found.flatMap((row) =>
+      return list.flatMap((row) =>
         row["id"] === null || row["leaf_id"] === null || number(row, "may") === 0
           ? []
           : [{ threadId: text(row, "id"), leaf: text(row, "leaf_id") }]

@@ -78,8 +78,8 @@ const lookEvery = 100
 /** Detects a replaced file: SQLite would write to the old file, and other processes to the new one. */
 const watchPlace = (file: string, path: string): (() => Error | undefined) => {
   const placeOf = () => {
-    const found = statSync(path, { throwIfNoEntry: false })
-    return found === undefined ? "" : `${found.dev} ${found.ino}`
+    const stat = statSync(path, { throwIfNoEntry: false })
+    return stat === undefined ? "" : `${stat.dev} ${stat.ino}`
   }
   const opened = placeOf()
   let looked = performance.now()
@@ -101,8 +101,8 @@ const fromDatabase = (
   const cached = makeCache(database)
   const runReported: typeof run = (prepared, params, safe) => {
     if (prepared.isReader) return run(prepared, params, safe)
-    const lost = lostPlace()
-    if (lost !== undefined) return Result.fail(toSqlError(lost, "execute"))
+    const error = lostPlace()
+    if (error !== undefined) return Result.fail(toSqlError(error, "execute"))
     written(params.reduce<number>((sum, one) => sum + (typeof one === "string" ? one.length : 8), 0))
     return run(prepared, params, safe)
   }
@@ -198,6 +198,6 @@ export const open = Effect.fnUntraced(function* (
   // Bounds the log to 256 MiB if the thread of checkpoints is too slow, and to 16 MiB without it.
   yield* attempt(keepShort(131_072))
   const pageSize = Number(database.prepare("PRAGMA page_size").get()?.["page_size"])
-  const written = yield* Checkpoints.make(resolve(file), pageSize, keepShort(8192))
-  return fromDatabase(database, written, watchPlace(file, resolve(file)))
+  const noteWrite = yield* Checkpoints.make(resolve(file), pageSize, keepShort(8192))
+  return fromDatabase(database, noteWrite, watchPlace(file, resolve(file)))
 })

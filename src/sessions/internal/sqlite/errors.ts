@@ -96,8 +96,8 @@ export const invalidValue = (place: number, value: unknown): SqlError =>
 /** Maps the failure to open a file. Its message has the file and advice. */
 export const toOpenError = (cause: unknown, file: string): SqlError => {
   const isOfSqlite = codeOf(cause) !== 0
-  const said = isOfSqlite ? explain(cause) : `${messageOf(cause)}; ${ways[codes.cannotOpen]}`
-  const message = `can't open the SQLite file ${JSON.stringify(file)}: ${said}`
+  const explanation = isOfSqlite ? explain(cause) : `${messageOf(cause)}; ${ways[codes.cannotOpen]}`
+  const message = `can't open the SQLite file ${JSON.stringify(file)}: ${explanation}`
   const reason = isOfSqlite
     ? classifySqliteError(withErrno(cause), { message, operation: "open" })
     : new ConnectionError({ cause, message, operation: "open" })

@@ -28,8 +28,8 @@ export const readsFrom = (database: DatabaseSync) => {
   return (other: Source): Source => {
     const readOr = <A>(body: () => A, general: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
       Effect.suspend(() => {
-        const done = database.isTransaction ? undefined : Result.try(body)
-        return done === undefined || Result.isFailure(done) ? general : Effect.succeed(done.success)
+        const result = database.isTransaction ? undefined : Result.try(body)
+        return result === undefined || Result.isFailure(result) ? general : Effect.succeed(result.success)
       })
     return {
       start: (threadId, id) =>

@@ -32,19 +32,19 @@ export const prepare = (database: DatabaseSync, sql: string): Result.Result<Prep
 
 /** Makes a cache of prepared statements. It drops the least recently used one. */
 export const makeCache = (database: DatabaseSync): ((sql: string) => Result.Result<Prepared, SqlError>) => {
-  const kept = new Map<string, Result.Success<Prepared, SqlError>>()
+  const cache = new Map<string, Result.Success<Prepared, SqlError>>()
   return (sql) => {
-    const found = kept.get(sql)
-    if (found !== undefined) {
-      kept.delete(sql)
-      kept.set(sql, found)
-      return found
+    const entry = cache.get(sql)
+    if (entry !== undefined) {
+      cache.delete(sql)
+      cache.set(sql, entry)
+      return entry
     }
     const prepared = prepare(database, sql)
     if (Result.isFailure(prepared)) return prepared
-    kept.set(sql, prepared)
-    const oldest = kept.size > capacity ? kept.keys().next().value : undefined
-    if (oldest !== undefined) kept.delete(oldest)
+    cache.set(sql, prepared)
+    const oldest = cache.size > capacity ? cache.keys().next().value : undefined
+    if (oldest !== undefined) cache.delete(oldest)
     return prepared
   }
 }

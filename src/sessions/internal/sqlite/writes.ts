@@ -115,11 +115,11 @@ export const writesTo = (
   const statements = prepare(database)
 
   /** The places of threads after their last write by this process. Other processes may have written since. */
-  const known = new Map<string, Place>()
+  const places = new Map<string, Place>()
 
   /** Moves the leaf to the entries of an append, if the thread has its remembered place. */
   const moveOn = ({ at, behind, entries, leaf, threadId }: Batch): Place | undefined => {
-    const place = known.get(threadId)
+    const place = places.get(threadId)
     if (place === undefined || place.leafId !== leaf || behind !== leaf) return undefined
     let { top } = place
     for (const { id } of entries) {
@@ -170,38 +170,38 @@ export const writesTo = (
     }
     // Adjacent rows share pages.
     written(bytes)
-    if (known.size >= capacity) known.clear()
-    known.set(threadId, { ...place, leaf: parent, leafId, step, top: topOf(place.top, entries), last: pk })
+    if (places.size >= capacity) places.clear()
+    places.set(threadId, { ...place, leaf: parent, leafId, step, top: topOf(place.top, entries), last: pk })
     return step
   }
 
   /** Creates an empty thread. 0: the id is in use. */
   const create = ({ at, metadata, threadId }: NewThread): number => {
-    const made = statements.create.run(threadId, at, JSON.stringify(metadata))
+    const result = statements.create.run(threadId, at, JSON.stringify(metadata))
     for (const [name, value] of Object.entries(metadata)) {
-      if (made.changes === 1) statements.describe.run(made.lastInsertRowid, JSON.stringify(name), canonical(value))
+      if (result.changes === 1) statements.describe.run(result.lastInsertRowid, JSON.stringify(name), canonical(value))
     }
-    return Number(made.changes)
+    return Number(result.changes)
   }
 
   /** Runs writes in one transaction, without a pause for other fibers. */
   const transact = (writes: ReadonlyArray<Write>): Result.Result<ReadonlyArray<Outcome>, SqlError> => {
-    const lost = lostPlace()
-    if (lost !== undefined) return Result.fail(toSqlError(lost, "execute"))
+    const error = lostPlace()
+    if (error !== undefined) return Result.fail(toSqlError(error, "execute"))
     const body = () => {
       statements.begin.run()
       const outcomes = writes.map(({ make }) => make())
       statements.commit.run()
       return outcomes
     }
-    const done = Result.try({ try: body, catch: (cause) => toSqlError(cause, "execute") })
-    if (Result.isFailure(done)) rollBack()
-    return done
+    const result = Result.try({ try: body, catch: (cause) => toSqlError(cause, "execute") })
+    if (Result.isFailure(result)) rollBack()
+    return result
   }
 
   /** Rolls back a failed transaction. */
   const rollBack = (): void => {
-    known.clear()
+    places.clear()
     if (database.isTransaction) Result.try(() => statements.rollback.run())
   }
 
@@ -210,8 +210,8 @@ export const writesTo = (
     semaphore.withPermit(
       Effect.suspend(() => {
         rollBack()
-        const again = Effect.flatMap(Effect.yieldNow, () => Effect.fromResult(transact(writes)))
-        return retryWhileLocked(Effect.retry(again, { times: quickRetries, while: isLocked }))
+        const attempt = Effect.flatMap(Effect.yieldNow, () => Effect.fromResult(transact(writes)))
+        return retryWhileLocked(Effect.retry(attempt, { times: quickRetries, while: isLocked }))
       })
     )
 
@@ -219,11 +219,11 @@ export const writesTo = (
     Effect.suspend(() => {
       const writes = due.map(({ item }) => item)
       const first = database.isTransaction ? undefined : transact(writes)
-      const done =
+      const transaction =
         first === undefined || (Result.isFailure(first) && isLocked(first.failure))
           ? patiently(writes)
           : Effect.fromResult(first)
-      return Effect.matchEffect(done, {
+      return Effect.matchEffect(transaction, {
         onSuccess: (outcomes) =>
           Effect.sync(() => due.forEach(({ resume }, index) => resume(Effect.succeed(outcomes[index] ?? other)))),
         onFailure: (error) => {
@@ -237,9 +237,9 @@ export const writesTo = (
     })
 
   const writeNow = (item: Write): Effect.Effect<Outcome, Fault> | undefined => {
-    const done = database.isTransaction ? undefined : transact([item])
-    if (done === undefined || (Result.isFailure(done) && isLocked(done.failure))) return undefined
-    return Result.isSuccess(done) ? Effect.succeed(done.success[0] ?? other) : Effect.fail(toFault(done.failure))
+    const result = database.isTransaction ? undefined : transact([item])
+    if (result === undefined || (Result.isFailure(result) && isLocked(result.failure))) return undefined
+    return Result.isSuccess(result) ? Effect.succeed(result.success[0] ?? other) : Effect.fail(toFault(result.failure))
   }
 
   const submit = group({ lanes: 1, most, sourceOf: ({ threadId }) => threadId, write, writeNow })

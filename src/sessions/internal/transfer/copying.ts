@@ -140,8 +140,8 @@ const copyThread = (from: Tables, to: Tables, { problem, threadId }: Named): Eff
     const there = yield* to.find(threadId)
     if (there === undefined) return failed("it is not in the target after it was copied; copy again")
     // A thread that the target had already may have gone on since an earlier copy.
-    const found = yield* readEntries(to, threadId, sum.count, () => undefined)
-    const isSame = found.digest === sum.digest && there.createdAt === createdAt
+    const copySum = yield* readEntries(to, threadId, sum.count, () => undefined)
+    const isSame = copySum.digest === sum.digest && there.createdAt === createdAt
     if (!isSame && !isNew) return failed("the target has another thread with this id; give one of them another id")
     if (!isSame) return failed("its entries in the target are not those of the source")
     if (isNew && factsOf(there) !== factsOf(thread)) return failed("its dates, metadata or leaf differ in the target")

@@ -28,7 +28,7 @@ const placeProblem = (known: ReadonlySet<string>, { entry, id, parentId }: Store
 /** Reads an export: a head, and entries of which each comes behind its parent. */
 const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<string, E, R>, given?: string) {
   const entries: Array<Stored> = []
-  const known = new Set<string>()
+  const ids = new Set<string>()
   let head: codec.Head | undefined
   let number = 0
   const refuse = (problem: string) =>
@@ -51,15 +51,15 @@ const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<string,
         const threadId = given ?? head.threadId
         return Effect.fail(failure("import", threadId, { _tag: "TooLarge", what, bytes, limit }))
       }
-      const problem = placeProblem(known, result.success)
+      const problem = placeProblem(ids, result.success)
       if (problem !== undefined) return Effect.fail(refuse(problem))
-      known.add(result.success.id)
+      ids.add(result.success.id)
       entries.push(result.success)
       return Effect.void
     })
   )
   if (head === undefined) return yield* refuse("there is no first line; give all lines of an export")
-  if (head.leaf !== null && !known.has(head.leaf)) return yield* refuse("the leaf is none of the entries")
+  if (head.leaf !== null && !ids.has(head.leaf)) return yield* refuse("the leaf is none of the entries")
   return { head, entries, threadId: given ?? head.threadId }
 })
 
