@@ -45,8 +45,8 @@ export const questionsOf = (decisions: Asked["decisions"]): ReadonlyArray<Questi
       code: named.length > letters.length ? `L${at + 1}` : (letters[at] ?? "")
     }))
     const list = named.map(([label, words], at) => {
-      const said = words === undefined || words === label ? "" : `: ${oneLine(words)}`
-      return `   ${options[at]?.code ?? ""} = ${oneLine(label)}${said}`
+      const explanation = words === undefined || words === label ? "" : `: ${oneLine(words)}`
+      return `   ${options[at]?.code ?? ""} = ${oneLine(label)}${explanation}`
     })
     const name = nameAt(index)
     return { key, name, decision, options, text: [`${name}: ${wordsOf(decision.instructions)}`, ...list].join("\n") }
@@ -76,12 +76,12 @@ const likelihoods = (tokens: ReadonlyArray<Token>, { name, options }: Question):
   if (start === null || options.some(({ code }) => code.length > 1)) return undefined
   const place = start.index + start[0].length
   let end = 0
-  const found = tokens.find(({ token }) => (end += token.length) > place)
-  if (found === undefined) return undefined
-  const seen = new Map([found, ...found.top].map(({ logprob, token }) => [token, logprob]))
+  const match = tokens.find(({ token }) => (end += token.length) > place)
+  if (match === undefined) return undefined
+  const logprobs = new Map([match, ...match.top].map(({ logprob, token }) => [token, logprob]))
   const sums = options.map(({ code }) => {
     let sum = 0
-    for (const [token, logprob] of seen) if (/[A-Za-z0-9]/.exec(token)?.[0] === code) sum += Math.exp(logprob)
+    for (const [token, logprob] of logprobs) if (/[A-Za-z0-9]/.exec(token)?.[0] === code) sum += Math.exp(logprob)
     return sum
   })
   const total = sums.reduce((left, right) => left + right, 0)

@@ -94,13 +94,13 @@ export const makeOpenAiFormat = (baseURL: string | undefined): Format => ({
     }) satisfies DecisionCreateParams,
   read: (response, { decisions }) => {
     const answers = objectsOf(response["answers"])
-    const found = Object.keys(decisions).flatMap((key, index): ReadonlyArray<[string, ProviderAnswer]> => {
+    const entries = Object.keys(decisions).flatMap((key, index): ReadonlyArray<[string, ProviderAnswer]> => {
       const [named, another] = answers.filter(({ name }) => name === nameAt(index))
       const [unnamed] = [answers[index]].filter((one) => (one?.["name"] ?? null) === null)
       const own = named ?? unnamed
       const answer = own === undefined || another !== undefined ? undefined : readAnswer(own)
       return answer === undefined ? [] : [[key, answer]]
     })
-    return Object.fromEntries(found)
+    return Object.fromEntries(entries)
   }
 })

@@ -66,13 +66,13 @@ export const makeSystemOneFormat = (baseURL: string): Format => ({
   }),
   read: (response, { decisions }) => {
     const answers = objectOf(response["answers"]) ?? {}
-    const found = Object.entries(decisions).flatMap(
+    const entries = Object.entries(decisions).flatMap(
       ([key, decision], index): ReadonlyArray<[string, ProviderAnswer]> => {
         const own = objectOf(valueAt(answers, nameAt(index)))
         const answer = own === undefined ? undefined : readAnswer(own, decision)
         return answer === undefined ? [] : [[key, answer]]
       }
     )
-    return Object.fromEntries(found)
+    return Object.fromEntries(entries)
   }
 })

@@ -12,7 +12,7 @@ import { fromPull } from "./pulled.ts"
 const ahead = 256
 
 /** A reason that costs nothing to make: without one, `abort()` makes an exception with a stack trace. */
-const left = "the reader left"
+const abortReason = "the reader left"
 
 /** For sources that take no signal. Workers allow none to be made while a module is loaded. */
 let unused: AbortSignal | undefined
@@ -39,7 +39,7 @@ declare const process: { readonly nextTick?: <A>(task: (argument: A) => void, ar
 const hasTicks = typeof process !== "undefined" && process.nextTick !== undefined
 
 /** The wakes and elements since the last turn of the event loop that a source took: at most `ahead`. */
-let spent = 0
+let steps = 0
 
 /**
  * Wakes a reader when no promise is left that settles by itself, so the reader finds all items without waiting. Node's
@@ -47,9 +47,9 @@ let spent = 0
  * turn too: a source that never waits must not block timers and signals.
  */
 const whenSettled = <Item, A, E>({ fiber, pull }: Source<Item, A, E>, wake: (next: Read<A, E>) => void): void => {
-  spent++
-  if (hasTicks && spent < ahead) return process.nextTick(wake, pull)
-  spent = 0
+  steps++
+  if (hasTicks && steps < ahead) return process.nextTick(wake, pull)
+  steps = 0
   fiber.currentDispatcher.scheduleTask(() => wake(pull), 0)
 }
 
@@ -151,7 +151,7 @@ const notify = <Item, A, E>(source: Source<Item, A, E>): void => {
 const leave = <Item, A, E>(source: Source<Item, A, E>, controller: AbortController | undefined): void => {
   source.hasLeft = true
   if (source.end !== undefined) return
-  controller?.abort(left)
+  controller?.abort(abortReason)
   source.resume?.()
   // A failure of the source is its own affair; nobody reads it any more.
   source.iterator?.return?.().then(undefined, () => undefined)
@@ -162,7 +162,7 @@ const takeItems = <Item, A, E>(source: Source<Item, A, E>): Read<A, E> | undefin
   const { items } = source
   if (!Array.isReadonlyArrayNonEmpty(items)) return source.end
   source.items = []
-  spent += items.length
+  steps += items.length
   const go = source.resume
   source.resume = undefined
   go?.()

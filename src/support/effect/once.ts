@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 
 /** Makes a value at the first call, and returns the same one from then on. */
 export const once = <A>(make: () => A): (() => A) => {
-  let made: { readonly value: A } | undefined
-  return () => (made ??= { value: make() }).value
+  let cache: { readonly value: A } | undefined
+  return () => (cache ??= { value: make() }).value
 }
 
 /** Loads a module at its first use; later uses are synchronous. */

@@ -31,6 +31,6 @@ export const tunnelled = (cause: Cause.Cause<unknown>): { readonly error: unknow
 /** Restores carried failures. */
 export const surface = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, unknown, R> =>
   Effect.catchCause(effect, (cause) => {
-    const found = tunnelled(cause)
-    return found === undefined ? Effect.failCause(cause) : Effect.fail(found.error)
+    const failure = tunnelled(cause)
+    return failure === undefined ? Effect.failCause(cause) : Effect.fail(failure.error)
   })

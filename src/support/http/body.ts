@@ -29,7 +29,7 @@ export const readBeginning = (
   Effect.gen(function* () {
     const chunks: Array<Uint8Array> = []
     let length = 0
-    const read = Stream.runForEachWhile(stream, (chunk) =>
+    const reading = Stream.runForEachWhile(stream, (chunk) =>
       Effect.sync(() => {
         chunks.push(chunk)
         length += chunk.length
@@ -37,7 +37,7 @@ export const readBeginning = (
       })
     )
     yield* Effect.catchIf(
-      read,
+      reading,
       ({ reason }) => reason._tag === "EmptyBodyError",
       () => Effect.void
     )

@@ -63,11 +63,11 @@ export const fetchLike: Effect.Effect<FetchLike, never, HttpClient.HttpClient> =
   (context): FetchLike =>
     async (input, init) => {
       // A `Request` stops passing its signal on once it is garbage collected.
-      const given = new Request(input, { ...init, signal: null })
+      const request = new Request(input, { ...init, signal: null })
       const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined)
       const scope = Scope.makeUnsafe()
       const close = () => void Effect.runForkWith(context)(Scope.close(scope, Exit.void))
-      const program = exchange(given, scope).pipe(
+      const program = exchange(request, scope).pipe(
         Effect.provideService(Scope.Scope, scope),
         Effect.onError(() => Scope.close(scope, Exit.void))
       )

@@ -29,10 +29,10 @@ const isConfidential = (url: URL): boolean => {
 /** Looks up the secrets that some texts name. Fails with a sentence about a missing secret, or one for another host. */
 export const lookUp = (secrets: SecretSource, texts: ReadonlyArray<string>, url: URL): Effect.Effect<Used, string> =>
   Effect.gen(function* () {
-    const asked = [...new Set(texts.flatMap(namesIn))]
+    const secretNames = [...new Set(texts.flatMap(namesIn))]
     const used = new Map<string, string>()
-    if (asked.length === 0) return used
-    for (const name of asked) {
+    if (secretNames.length === 0) return used
+    for (const name of secretNames) {
       const secret = yield* secrets.get(name)
       if (secret === undefined) {
         const names = yield* secrets.names
@@ -52,12 +52,12 @@ export const lookUp = (secrets: SecretSource, texts: ReadonlyArray<string>, url:
 /** Lists the secrets for a host. Its response may contain a secret that this request did not use. */
 export const knownTo = (secrets: SecretSource, url: URL): Effect.Effect<Used> =>
   Effect.gen(function* () {
-    const known = new Map<string, string>()
+    const values = new Map<string, string>()
     for (const name of yield* secrets.names) {
       const secret = yield* secrets.get(name)
-      if (secret !== undefined && matchesHost(secret.hosts, url)) known.set(name, Redacted.value(secret.value))
+      if (secret !== undefined && matchesHost(secret.hosts, url)) values.set(name, Redacted.value(secret.value))
     }
-    return known
+    return values
   })
 
 /** Replaces the marks of a text by secrets. */
@@ -94,9 +94,9 @@ export const fillBody = (body: string, type: string, used: Used): string => {
     .split("&")
     .map((field) => {
       const at = field.indexOf("=") + 1
-      const said = plainField(field.slice(at))
-      const made = fill(said, used)
-      return made === said ? field : field.slice(0, at) + inForm(made)
+      const value = plainField(field.slice(at))
+      const newValue = fill(value, used)
+      return newValue === value ? field : field.slice(0, at) + inForm(newValue)
     })
     .join("&")
 }

@@ -106,8 +106,8 @@ export const requestOf = (
   keep: ReadonlyArray<string>,
   tied: ReadonlySet<string>
 ): HttpClientRequest.HttpClientRequest => {
-  const kept = new Set(keep.map((name) => name.toLowerCase()))
-  const leaves = (name: string) => !tied.has(name) && (harmless.has(name) || kept.has(name))
+  const keptNames = new Set(keep.map((name) => name.toLowerCase()))
+  const leaves = (name: string) => !tied.has(name) && (harmless.has(name) || keptNames.has(name))
   const dropped = Object.keys(request.headers).filter(
     (name) => (!hop.isHome && !leaves(name)) || (hop.isBodyDropped && bodyHeaders.includes(name))
   )

@@ -42,12 +42,12 @@ const hopByHop = new Set(
  */
 export const endToEnd = (headers: IncomingMessage["headers"]): Record<string, string | Array<string>> => {
   const named = new Set((headers.connection ?? "").toLowerCase().split(/[\s,]+/u))
-  const kept: Record<string, string | Array<string>> = {}
+  const result: Record<string, string | Array<string>> = {}
   for (const [name, value] of Object.entries(headers)) {
     const stays = hopByHop.has(name) || (named.has(name) && name !== "content-length")
-    if (value !== undefined && !stays) kept[name] = value
+    if (value !== undefined && !stays) result[name] = value
   }
-  return kept
+  return result
 }
 
 /** Frames a body without a length. Node omits the frame for some methods, and the body would be the next request. */
@@ -55,8 +55,8 @@ const frameOf = ({ headers }: IncomingMessage): Record<string, string> =>
   headers["transfer-encoding"] === undefined ? {} : { "transfer-encoding": "chunked" }
 
 const isAllowed = (request: IncomingMessage, token: string): boolean => {
-  const given = /^Basic (.+)$/i.exec(request.headers["proxy-authorization"] ?? "")?.[1] ?? ""
-  return Buffer.from(given, "base64").toString("utf8").split(":").slice(1).join(":") === token
+  const credentials = /^Basic (.+)$/i.exec(request.headers["proxy-authorization"] ?? "")?.[1] ?? ""
+  return Buffer.from(credentials, "base64").toString("utf8").split(":").slice(1).join(":") === token
 }
 
 const challenge = 'Proxy-Authenticate: Basic realm="rules"'

@@ -22,6 +22,6 @@ export const readRetryAfter = (headers: HeaderReader | undefined, now = NaN): Du
   if (seconds.test(after)) return durationOf(Number(after) * 1000)
   // `Date.parse` takes many other texts for dates.
   if (!/^[a-z]+,? .*\d:\d/i.test(after)) return undefined
-  const sent = Date.parse(headers?.get("date") ?? "")
-  return durationOf(Date.parse(after) - (Number.isNaN(sent) ? now : sent))
+  const date = Date.parse(headers?.get("date") ?? "")
+  return durationOf(Date.parse(after) - (Number.isNaN(date) ? now : date))
 }

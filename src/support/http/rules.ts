@@ -119,12 +119,12 @@ const decodeRules = Schema.decodeUnknownResult(Rules, { onExcessProperty: "error
 
 /** Finds the fault of rules that were never decoded by their schema. */
 const faultOf = (rules: Rules): Refused | undefined => {
-  const found = decodeRules(defined(rules))
-  if (Result.isSuccess(found)) return undefined
-  const [first] = problems(found.failure.issue)
-  const said =
+  const result = decodeRules(defined(rules))
+  if (Result.isSuccess(result)) return undefined
+  const [first] = problems(result.failure.issue)
+  const detail =
     first === undefined ? "" : `: ${first.path} is ${brief(at(rules, first.keys))}, but should be ${first.expected}`
-  return makeRefused("rules", `the rules of the network can't be kept${said}`)
+  return makeRefused("rules", `the rules of the network can't be kept${detail}`)
 }
 
 const schemePort = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))

@@ -16,15 +16,15 @@ const maxDepth = 64
 
 /** A schema with the members of its unions and of its `allOf`, recursively: every schema about a value. */
 const partsOf = (given: Json | undefined, root: JsonObject): ReadonlySet<JsonObject> => {
-  const found = new Set<JsonObject>()
+  const parts = new Set<JsonObject>()
   const todo: Array<Json | undefined> = [given]
   while (todo.length > 0) {
     const schema = resolve(todo.pop(), root)
-    if (schema === undefined || found.has(schema)) continue
-    found.add(schema)
+    if (schema === undefined || parts.has(schema)) continue
+    parts.add(schema)
     todo.push(...(membersOf(schema) ?? []), ...listOf(schema["allOf"]))
   }
-  return found
+  return parts
 }
 
 /** The default of a property: its own, or a referenced schema's. */
@@ -39,7 +39,7 @@ const defaultOf = (given: Json | undefined, root: JsonObject): Json | undefined 
  * schema does not allow it. Returns the same object if nothing is filled in.
  */
 export const withDefaults = (schema: JsonObject, args: JsonObject): JsonObject => {
-  let left = maxFilled
+  let room = maxFilled
   const inObject = (parts: ReadonlySet<JsonObject>, value: JsonObject, depth: number): JsonObject => {
     let filled: { [name: string]: Json } | undefined
     const setDefault = (name: string, item: Json): void => {
@@ -56,10 +56,10 @@ export const withDefaults = (schema: JsonObject, args: JsonObject): JsonObject =
     // Nested values come second, so that the first of many can't use up the limit for all.
     for (const [name, property] of properties) {
       const own = valueOf(name)
-      if (left === 0 || (own !== undefined && (own !== null || allowsNull(property, schema)))) continue
+      if (room === 0 || (own !== undefined && (own !== null || allowsNull(property, schema)))) continue
       const item = defaultOf(property, schema)
       if (item === undefined) continue
-      left--
+      room--
       setDefault(name, item)
     }
     for (const [name, property] of properties) {

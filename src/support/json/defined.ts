@@ -7,8 +7,8 @@ export type Defined<T> = {
 
 /** Leaves out the fields that are `undefined`. */
 export const defined = <const T extends object>(fields: T): Defined<T> => {
-  const kept: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(fields)) if (value !== undefined) kept[key] = value
+  const result: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(fields)) if (value !== undefined) result[key] = value
   // Every field of `T` that is not `undefined` is present.
-  return kept as Defined<T>
+  return result as Defined<T>
 }

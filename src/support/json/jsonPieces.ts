@@ -82,10 +82,10 @@ const encoder = new TextEncoder()
 
 const collect = <A>(value: unknown, convert: (piece: string) => A): Effect.Effect<ReadonlyArray<A>> =>
   Effect.suspend(() => {
-    const left = pieces(value)
+    const iterator = pieces(value)
     const collected: Array<A> = []
     const step: Effect.Effect<ReadonlyArray<A>> = Effect.suspend(() => {
-      const piece = left.next()
+      const piece = iterator.next()
       if (piece.done === true) return Effect.succeed(collected)
       collected.push(convert(piece.value))
       return Effect.flatMap(Effect.yieldNow, () => step)

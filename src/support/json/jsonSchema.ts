@@ -73,16 +73,16 @@ const saying = ["type", "allOf", "not", "if", "properties", "items", "prefixItem
 
 /** A schema with the members of its unions, recursively, each once; a dangling reference is `{}`. */
 export const alternativesOf = (given: Json | undefined, root: JsonObject): ReadonlySet<JsonObject> => {
-  const found = new Set<JsonObject>()
+  const alternatives = new Set<JsonObject>()
   const todo = [given]
   while (todo.length > 0) {
     const next = todo.pop()
     const schema = next === false ? undefined : (resolve(next, root) ?? {})
-    if (schema === undefined || found.has(schema)) continue
-    found.add(schema)
+    if (schema === undefined || alternatives.has(schema)) continue
+    alternatives.add(schema)
     todo.push(...(membersOf(schema) ?? []))
   }
-  return found
+  return alternatives
 }
 
 /** Reports whether `null` is valid. A circular union does not allow it by itself. */

@@ -42,7 +42,7 @@ export const toJson = (text: string): string => {
 
 /** The names that stand twice in one object of JSON: of these, a parser takes the last one in silence. */
 export const repeated = (json: string): ReadonlyArray<string> => {
-  const found = new Set<string>()
+  const duplicates = new Set<string>()
   const open: Array<Set<string>> = []
   for (let at = 0; at < json.length;) {
     const character = json[at]
@@ -58,10 +58,10 @@ export const repeated = (json: string): ReadonlyArray<string> => {
     if (json[next] === ":") {
       const name = String(JSON.parse(json.slice(at, end)))
       const names = open.at(-1)
-      if (names?.has(name) === true) found.add(name)
+      if (names?.has(name) === true) duplicates.add(name)
       names?.add(name)
     }
     at = end
   }
-  return [...found]
+  return [...duplicates]
 }

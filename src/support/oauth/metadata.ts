@@ -103,14 +103,14 @@ export const discoverServer = Effect.fnUntraced(function* (fetch: FetchLike, iss
     `/.well-known/openid-configuration${path}`,
     ...(path === "" ? [] : [`${path}/.well-known/openid-configuration`])
   ]
-  const found = yield* first(
+  const server = yield* first(
     fetch,
     Server,
     paths.map((one) => new URL(one, origin))
   )
-  return found === undefined || URL.parse(found.issuer)?.href === href
-    ? found
-    : yield* Effect.fail(invalid(`its metadata are of another issuer, ${bounded(found.issuer)}`))
+  return server === undefined || URL.parse(server.issuer)?.href === href
+    ? server
+    : yield* Effect.fail(invalid(`its metadata are of another issuer, ${bounded(server.issuer)}`))
 })
 
 /** Discovers the metadata of a resource, at the `address` that its server named or at the well-known places. */
@@ -119,9 +119,9 @@ export const discoverResource = (
   resource: URL,
   address: URL | undefined
 ): Effect.Effect<Resource | undefined, Reason> => {
-  const known = "/.well-known/oauth-protected-resource"
+  const wellKnown = "/.well-known/oauth-protected-resource"
   const path = resource.pathname.replace(/\/$/, "")
-  const places = [...new Set([`${known}${path}${resource.search}`, known])].map((one) => new URL(one, resource))
+  const places = [...new Set([`${wellKnown}${path}${resource.search}`, wellKnown])].map((one) => new URL(one, resource))
   return Effect.catch(first(fetch, Resource, address === undefined ? places : [address]), (reason) =>
     reason._tag === "Unavailable" && reason.problem.includes("status") ? Effect.undefined : Effect.fail(reason)
   )

@@ -201,7 +201,7 @@ interface Call {
   readonly options: { readonly signal: AbortSignal; readonly DPoP?: OAuth4.DPoPHandle }
 }
 
-const late = unavailable("it did not answer within 25 seconds")
+const timeoutReason = unavailable("it did not answer within 25 seconds")
 
 /** The proof that a client has the key of its tokens. Without a `key` it makes one. */
 export const proofsOf = (key: OAuth4.CryptoKeyPair | undefined) =>
@@ -248,7 +248,7 @@ const senderOf = (fetch: FetchLike) => {
   ): Effect.Effect<A, Reason> =>
     Effect.flatMap(library, (oauth) => {
       const own = { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: url.protocol === "http:" }
-      const asked = Effect.tryPromise({
+      const attempt = Effect.tryPromise({
         try: (signal) => {
           const send = () => work(oauth, { signal, ...own, ...(proofs === undefined ? {} : { DPoP: proofs }) })
           // The failed attempt told the nonce to put into the next proof.
@@ -256,7 +256,7 @@ const senderOf = (fetch: FetchLike) => {
         },
         catch: (cause) => reasonOf(oauth, cause)
       })
-      return Effect.timeoutOrElse(asked, { duration: "25 seconds", orElse: () => Effect.fail(late) })
+      return Effect.timeoutOrElse(attempt, { duration: "25 seconds", orElse: () => Effect.fail(timeoutReason) })
     })
 
   return <A>(
@@ -299,10 +299,10 @@ export const make = (connection: FetchLike) => {
   ): Effect.Effect<Tokens, Reason> =>
     Effect.flatMap(
       at("token_endpoint", server, own, async ({ as, authentication: by, client, oauth, options }) => {
-        const given = oauth.validateAuthResponse(as, client, callback, kept.state)
+        const answer = oauth.validateAuthResponse(as, client, callback, kept.state)
         const { redirect, verifier } = kept
         const more = { ...options, additionalParameters: parameters }
-        const response = oauth.authorizationCodeGrantRequest(as, client, by, given, redirect, verifier, more)
+        const response = oauth.authorizationCodeGrantRequest(as, client, by, answer, redirect, verifier, more)
         return oauth.processAuthorizationCodeResponse(as, client, await response)
       }),
       tokensOf
@@ -314,7 +314,7 @@ export const make = (connection: FetchLike) => {
     scopes: ReadonlyArray<string>,
     parameters: Extra
   ) {
-    const asked = at(
+    const deviceRequest = at(
       "device_authorization_endpoint",
       server,
       own,
@@ -324,18 +324,18 @@ export const make = (connection: FetchLike) => {
         return oauth.processDeviceAuthorizationResponse(as, client, await response)
       }
     )
-    const response = yield* asked
+    const response = yield* deviceRequest
     const page = yield* Metadata.checkAddress(
       response.verification_uri_complete ?? response.verification_uri,
       "page for the code"
     )
-    const found: Device = {
+    const result: Device = {
       code: response.device_code,
       userCode: cut(bounded(response.user_code), 100),
       url: page.href,
       ...DeviceFlow.bounds(response.expires_in, response.interval)
     }
-    return found
+    return result
   })
 
   /** Polls until the person has typed in the code, or the server says that it expired. */
@@ -345,8 +345,8 @@ export const make = (connection: FetchLike) => {
     { code, interval, seconds: lasts }: Device,
     parameters: Extra = {}
   ) {
-    const asked = grant(server, own, deviceGrant, { ...parameters, device_code: code })
-    const answer = Effect.mapError(DeviceFlow.poll(interval, asked, againOf), (reason) =>
+    const attempt = grant(server, own, deviceGrant, { ...parameters, device_code: code })
+    const answer = Effect.mapError(DeviceFlow.poll(interval, attempt, againOf), (reason) =>
       reason._tag === "Refused" && reason.error === "expired_token" ? expired(lasts) : reason
     )
     return yield* answer

@@ -72,16 +72,16 @@ export const follow = Effect.fnUntraced(function* (file: FileSystem.File, log: L
   const info = yield* file.stat
   if (!isSame(log, info)) return undefined
   const bytes = new Uint8Array(Number(info.size) - log.size)
-  let read = 0
-  while (read < bytes.length) {
-    const part = yield* file.readAlloc(Math.min(chunk, bytes.length - read), { position: BigInt(log.size + read) })
+  let count = 0
+  while (count < bytes.length) {
+    const part = yield* file.readAlloc(Math.min(chunk, bytes.length - count), { position: BigInt(log.size + count) })
     if (Option.isNone(part)) break
-    bytes.set(part.value, read)
-    read += part.value.length
+    bytes.set(part.value, count)
+    count += part.value.length
   }
-  const whole = bytes.subarray(0, read).lastIndexOf(newline) + 1
-  log.tail = read - whole
-  return { lines: linesOf(log, bytes.subarray(0, whole)), rest: bytes.subarray(whole, read) }
+  const whole = bytes.subarray(0, count).lastIndexOf(newline) + 1
+  log.tail = count - whole
+  return { lines: linesOf(log, bytes.subarray(0, whole)), rest: bytes.subarray(whole, count) }
 })
 
 const joinBytes = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {

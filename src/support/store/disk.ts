@@ -4,7 +4,7 @@ import * as Predicate from "effect/Predicate"
 import { valueAt } from "../json/valueAt.ts"
 
 /** Failures that a person can do something about, by the code of the system. */
-const known: { readonly [code: string]: string } = {
+const explanations: { readonly [code: string]: string } = {
   ENOSPC: "the disk is full",
   EDQUOT: "the quota of the disk is used up",
   EROFS: "the disk is read-only",
@@ -25,7 +25,7 @@ const codeIn = (error: unknown): string | undefined => {
 export const problemOf = (error: PlatformError): string => {
   const code = codeIn(error) ?? /\bE[A-Z]{2,}\b/u.exec(error.message)?.[0]
   if (code === undefined) return error.message
-  const explained = valueAt(known, code)
+  const explained = valueAt(explanations, code)
   const path = "pathOrDescriptor" in error.reason ? error.reason.pathOrDescriptor : undefined
   if (explained !== undefined) {
     return path === undefined ? `${explained} (${code}): ${error.message}` : `${path}: ${explained} (${code})`

@@ -47,6 +47,6 @@ export const transaction =
       const failure = Cause.findError(cause)
       if (Result.isSuccess(failure)) return Effect.fail(failure.success)
       const defects = cause.reasons.flatMap((reason) => (Cause.isDieReason(reason) ? [reason.defect] : []))
-      const lost = defects.find(isSqlError)
-      return lost === undefined ? Effect.failCause(failure.failure) : Effect.fail(lost)
+      const sqlError = defects.find(isSqlError)
+      return sqlError === undefined ? Effect.failCause(failure.failure) : Effect.fail(sqlError)
     })

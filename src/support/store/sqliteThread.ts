@@ -26,15 +26,15 @@ interface Sent {
 
 /** Starts the thread with the first statement, and ends it with the scope. */
 export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Aside, never, Scope.Scope> {
-  const sent = new Map<number, Sent>()
+  const queries = new Map<number, Sent>()
   let worker: Worker | undefined
   let isOver = false
   let last = 0
 
   const forget = (id: number): Sent | undefined => {
-    const one = sent.get(id)
-    sent.delete(id)
-    if (sent.size === 0) worker?.unref()
+    const one = queries.get(id)
+    queries.delete(id)
+    if (queries.size === 0) worker?.unref()
     return one
   }
 
@@ -48,7 +48,7 @@ export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return
     if (worker !== failed) return
     isOver = true
     stop()
-    for (const id of sent.keys()) forget(id)?.answer(undefined)
+    for (const id of queries.keys()) forget(id)?.answer(undefined)
   }
 
   const start = (): Worker | undefined => {
@@ -68,18 +68,18 @@ export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return
 
   /** Terminates the thread if it runs the cancelled statement, and sends the other statements again. */
   const cancel = (id: number): void => {
-    const isFirst = sent.keys().next().value === id
+    const isFirst = queries.keys().next().value === id
     forget(id)
     if (!isFirst) return
     stop()
-    for (const [other, one] of sent) post(other, one)
+    for (const [other, one] of queries) post(other, one)
   }
 
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       isOver = true
       stop()
-      for (const id of sent.keys()) forget(id)?.answer(undefined)
+      for (const id of queries.keys()) forget(id)?.answer(undefined)
     })
   )
 
@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return
       if (isOver) return resume(Effect.undefined)
       const id = last++
       const one = { sql, params, answer: (rows: ReadonlyArray<Row> | undefined) => resume(Effect.succeed(rows)) }
-      sent.set(id, one)
+      queries.set(id, one)
       post(id, one)
       return Effect.sync(() => cancel(id))
     })

@@ -5,7 +5,7 @@ import * as Stream from "effect/Stream"
 /** A page's declaration of its encoding, in its first bytes. */
 const declared = /<meta[^>]+charset\s*=\s*["']?\s*([\w-]+)|<\?xml[^>]+encoding\s*=\s*["']([\w-]+)/i
 
-const given = /charset\s*=\s*"?([\w-]+)/i
+const charsetParameter = /charset\s*=\s*"?([\w-]+)/i
 
 const sniffed = 2_048
 
@@ -52,14 +52,14 @@ export const decoderFor = (bytes: Uint8Array, mimeType: string | undefined): Ins
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be")
   const wide = wideOf(bytes)
   if (wide !== undefined) return new TextDecoder(wide)
-  const said = given.exec(mimeType ?? "")?.[1]
+  const charset = charsetParameter.exec(mimeType ?? "")?.[1]
   // ASCII letters in two bytes each: every text has some.
-  if (said !== undefined && isWide(said) && bytes.subarray(0, 4_096).includes(0)) return new TextDecoder(said)
+  if (charset !== undefined && isWide(charset) && bytes.subarray(0, 4_096).includes(0)) return new TextDecoder(charset)
   const isUtf8 = fits(bytes, "utf-8")
   if (isUtf8 && !isAscii(bytes)) return new TextDecoder()
   const own = declared.exec(new TextDecoder("latin1").decode(bytes.subarray(0, sniffed)))
   // A page that is readable so far does not have two-byte characters.
-  const labels = [said, own?.[1] ?? own?.[2]].filter(
+  const labels = [charset, own?.[1] ?? own?.[2]].filter(
     (label) => label !== undefined && decoderOf(label) !== undefined && !isWide(label)
   )
   const label = labels.find((one) => one !== undefined && fits(bytes, one)) ?? labels[0]

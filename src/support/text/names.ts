@@ -8,17 +8,17 @@ export type FreeName = (name: string, most?: number) => string
 
 /** Makes names that are all different, however many are given alike. */
 export const freeNames = (): FreeName => {
-  const taken = new Set<string>()
+  const usedNames = new Set<string>()
   const counts = new Map<string, number>()
   return (name, most = Infinity) => {
     // The number has six characters at most with its `_`.
     const stem = name.slice(0, most - 6)
-    let made = name
+    let candidate = name
     let count = counts.get(stem) ?? 1
-    while (taken.has(made)) made = `${stem}_${++count}`
+    while (usedNames.has(candidate)) candidate = `${stem}_${++count}`
     counts.set(stem, count)
-    taken.add(made)
-    return made
+    usedNames.add(candidate)
+    return candidate
   }
 }
 
@@ -60,8 +60,8 @@ const nearestNames = (name: string, names: Iterable<string>): ReadonlyArray<stri
 
 /** A question whether one of these names was meant, with a leading space; empty without a near name. */
 export const didYouMean = (name: string, names: Iterable<string>): string => {
-  const found = nearestNames(name, names).map((one) => JSON.stringify(one))
-  return found.length === 0 ? "" : ` Did you mean ${found.join(" or ")}?`
+  const suggestions = nearestNames(name, names).map((one) => JSON.stringify(one))
+  return suggestions.length === 0 ? "" : ` Did you mean ${suggestions.join(" or ")}?`
 }
 
 const control = /[\p{Cc}\u2028\u2029]/u

@@ -20,20 +20,20 @@ const encoder = new TextEncoder()
 
 /** Sums up the sizes of a value's texts and parts without scanning the texts. */
 const weigh = (value: unknown, character: number, item: number): number => {
-  const left = [value]
+  const stack = [value]
   let bytes = 0
-  while (left.length > 0) {
-    const one = left.pop()
+  while (stack.length > 0) {
+    const one = stack.pop()
     bytes += item
     if (typeof one === "string") bytes += character * one.length
-    else if (Array.isArray(one)) for (const part of one) left.push(part)
+    else if (Array.isArray(one)) for (const part of one) stack.push(part)
     else if (Predicate.isObject(one)) {
       // Leaves are counted in place, and no list of keys is made: this runs for each entry.
       for (const key in one) {
         const part = one[key]
         bytes += character * key.length + item
         if (typeof part === "string") bytes += item + character * part.length
-        else if (typeof part === "object") left.push(part)
+        else if (typeof part === "object") stack.push(part)
         else bytes += item
       }
     }
