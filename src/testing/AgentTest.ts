@@ -221,8 +221,8 @@ export const scenario = <O, E, R>(
       ),
       ...eventDifferences(expectedEvents ?? [], events),
       ...(absent ?? []).flatMap((tag) => {
-        const found = events.find(({ _tag }) => _tag === tag)
-        return found === undefined ? [] : [difference("absent", `no ${tag}`, found)]
+        const event = events.find(({ _tag }) => _tag === tag)
+        return event === undefined ? [] : [difference("absent", `no ${tag}`, event)]
       })
     ]
     if (problems.length > 0) return yield* Effect.die(new Error(`the scenario differs:\n${problems.join("\n")}`))

@@ -141,9 +141,9 @@ export const unused: Effect.Effect<number, never, TestModel> = TestModel.use((mo
 
 const describe = (last: Message.Message | undefined): string => {
   if (last === undefined) return "there was no message"
-  const shown = Message.text(last)
+  const content = Message.text(last)
   const by = last.role === "tool" ? `tool "${last.toolName}"` : last.role
-  return `the last message was (${by}): ${shown.length > 200 ? `${shown.slice(0, 200)}…` : shown}`
+  return `the last message was (${by}): ${content.length > 200 ? `${content.slice(0, 200)}…` : content}`
 }
 
 const make = (options: Options, next: (request: ModelRequest, index: number) => Turn | undefined, total: number) =>

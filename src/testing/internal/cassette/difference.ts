@@ -51,14 +51,14 @@ const toolsDifference = (
   const before = new Map(recorded.map((tool) => [nameOf(tool), tool]))
   const after = new Map(now.map((tool) => [nameOf(tool), tool]))
   const added = [...after.keys()].filter((name) => !before.has(name)).map((name) => `tool ${name} is new`)
-  const gone = [...before.keys()].filter((name) => !after.has(name)).map((name) => `tool ${name} is gone`)
+  const removed = [...before.keys()].filter((name) => !after.has(name)).map((name) => `tool ${name} is gone`)
   const changed = [...after].flatMap(([name, tool]) => {
     const old = before.get(name)
     return old === undefined || tool === undefined || same(old, tool)
       ? []
       : [`tool ${name} differs (${excerptBoth(old, tool)})`]
   })
-  const all = [...added, ...gone, ...changed]
+  const all = [...added, ...removed, ...changed]
   return all.length === 0 ? ["the tools are in another order"] : all
 }
 

@@ -52,10 +52,10 @@ export const finder = (recorded: Format.Recorded) => {
     if (turns === undefined) byKey.set(turn.key, [turn])
     else turns.push(turn)
   }
-  const asked = new Map<string, number>()
+  const counts = new Map<string, number>()
   return (key: string) => {
-    const index = asked.get(key) ?? 0
-    asked.set(key, index + 1)
+    const index = counts.get(key) ?? 0
+    counts.set(key, index + 1)
     const turns = byKey.get(key) ?? []
     return { turn: turns[index], recordings: turns.length }
   }
@@ -66,9 +66,9 @@ export const writer = (file: string, known: Iterable<string>, redact: Redact.Red
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const lock = yield* Semaphore.make(1)
-    const written = new Set(known)
+    const hashes = new Set(known)
     return Effect.fnUntraced(function* (print: Fingerprint, parts: ReadonlyArray<TurnPart>) {
-      const fresh = [...print.values].filter(([hash]) => !written.has(hash))
+      const fresh = [...print.values].filter(([hash]) => !hashes.has(hash))
       const lines: ReadonlyArray<Format.Line> = [
         ...fresh.map(([hash, value]) => ({ type: "value" as const, hash, value })),
         { type: "turn", key: print.key, request: print.address, parts: Redact.turn(parts, redact) }
@@ -77,7 +77,7 @@ export const writer = (file: string, known: Iterable<string>, redact: Redact.Red
         Effect.uninterruptible,
         Effect.mapError((cause) => problem(`a turn could not be recorded to ${file}`, cause))
       )
-      for (const [hash] of fresh) written.add(hash)
+      for (const [hash] of fresh) hashes.add(hash)
     }, lock.withPermits(1))
   })
 
@@ -90,10 +90,10 @@ export const recording = (
   write: Write
 ): Stream.Stream<TurnPart, ModelError> =>
   Stream.suspend(() => {
-    const seen: Array<TurnPart> = []
+    const all: Array<TurnPart> = []
     return Stream.mapArrayEffect(turn, (parts) => {
-      seen.push(...parts)
-      return parts.at(-1)?._tag === "TurnDone" ? Effect.as(write(print, seen), parts) : Effect.succeed(parts)
+      all.push(...parts)
+      return parts.at(-1)?._tag === "TurnDone" ? Effect.as(write(print, all), parts) : Effect.succeed(parts)
     })
   })
 

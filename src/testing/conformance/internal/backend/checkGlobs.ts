@@ -124,13 +124,13 @@ export const globRules: Rules<Service> = [
   rule("glob finds what the dialect says", function* (backend) {
     yield* putFiles(backend, Object.fromEntries(files.map((path) => [path, "x"])))
     for (const [index, [query, expected]] of dialect.entries()) {
-      const found = yield* backend.glob(query)
-      yield* expect(pathsOf(found).toSorted(), expected.toSorted(), `glob of ${JSON.stringify(query)}`)
-      yield* assert(found.truncated === undefined, "it is all there is", found.truncated)
+      const listing = yield* backend.glob(query)
+      yield* expect(pathsOf(listing).toSorted(), expected.toSorted(), `glob of ${JSON.stringify(query)}`)
+      yield* assert(listing.truncated === undefined, "it is all there is", listing.truncated)
       yield* assert(
-        found.entries.every(({ kind }) => kind === "file"),
+        listing.entries.every(({ kind }) => kind === "file"),
         "they are files",
-        found.entries
+        listing.entries
       )
       if (index % 3 > 0) continue
       const grepped = yield* backend.grep({
@@ -171,12 +171,12 @@ export const globRules: Rules<Service> = [
       ] // prettier-ignore
     for (const pattern of patterns) {
       const label = `glob of ${JSON.stringify(pattern)}`
-      const found = yield* runWithoutDefect(backend.glob({ pattern }), label)
-      if (found._tag === "Success") {
-        const strangers = found.success.entries.filter(({ path }) => path !== "/a/b")
+      const result = yield* runWithoutDefect(backend.glob({ pattern }), label)
+      if (result._tag === "Success") {
+        const strangers = result.success.entries.filter(({ path }) => path !== "/a/b")
         yield* expect(strangers, [], `${label} finds nothing outside`)
       } else {
-        const reason = found.failure.reason._tag
+        const reason = result.failure.reason._tag
         yield* assert(reason === "InvalidPattern" || reason === "OutsideRoot", `${label} has a reason`, reason)
       }
     }

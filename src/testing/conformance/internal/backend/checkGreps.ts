@@ -19,18 +19,18 @@ const finds = (
   Effect.fnUntraced(function* (backend: Service) {
     yield* putFiles(backend, files)
     for (const [index, [query, expected]] of cases.entries()) {
-      const found = yield* backend.grep({ mode: "content", ...query })
-      yield* expect(flat(found), expected, `grep of ${JSON.stringify(query)}`)
-      yield* assert(found.truncated === undefined, "it is all there is", found.truncated)
+      const result = yield* backend.grep({ mode: "content", ...query })
+      yield* expect(flat(result), expected, `grep of ${JSON.stringify(query)}`)
+      yield* assert(result.truncated === undefined, "it is all there is", result.truncated)
       if (index % 3 > 0) continue
       yield* expect(
         counts(yield* backend.grep({ ...query, mode: "count" })),
-        found.files.map(({ count, path }) => [path, count, 0]),
+        result.files.map(({ count, path }) => [path, count, 0]),
         `how many ${JSON.stringify(query)}`
       )
       yield* expect(
         counts(yield* backend.grep({ ...query, mode: "files" })),
-        found.files.map(({ path }) => [path, 1, 0]),
+        result.files.map(({ path }) => [path, 1, 0]),
         `which files ${JSON.stringify(query)}`
       )
     }
@@ -155,8 +155,8 @@ export const grepRules: Rules<Service> = [
   ["grep gives as many as are asked for, the first ones by path, and says if there are more", limits],
   rule("grep gives 1,000 lines unless told otherwise", function* (backend) {
     yield* putFiles(backend, { "/a": "x\n".repeat(999), "/b": "x\n".repeat(2) })
-    const found = yield* backend.grep({ pattern: "x", mode: "content" })
-    yield* expect([flat(found).length, found.truncated], [1000, "limit"], "the default limit")
+    const result = yield* backend.grep({ pattern: "x", mode: "content" })
+    yield* expect([flat(result).length, result.truncated], [1000, "limit"], "the default limit")
     const most = yield* backend.grep({ pattern: "x", mode: "content", limit: 5000 })
     yield* expect([flat(most).length, most.truncated ?? "all"], [1001, "all"], "a limit above the default")
   }),
@@ -180,10 +180,10 @@ export const grepRules: Rules<Service> = [
   rule("grep counts lines as read does", function* (backend) {
     const text = "one\r\ntwo\nhit 3\n\n\r\nhit 6\r\n"
     yield* putFiles(backend, { "/n": text })
-    const found = yield* backend.grep({ pattern: "hit", mode: "content" })
-    for (const { line, text: shown } of found.files.flatMap(({ matches }) => matches))
+    const result = yield* backend.grep({ pattern: "hit", mode: "content" })
+    for (const { line, text: shown } of result.files.flatMap(({ matches }) => matches))
       yield* expect((yield* readText(backend, "/n", { offset: line, limit: 1 })).text, shown, `line ${line}`)
-    yield* expect(flat(found), ["/n:3:hit 3", "/n:6:hit 6"], "the lines")
+    yield* expect(flat(result), ["/n:3:hit 3", "/n:6:hit 6"], "the lines")
   }),
   rule("grep does not look into binary files, whatever they begin with", function* (backend) {
     const wide = new Uint8Array([0xff, 0xfe, ...Array.from("hit", (char) => [char.charCodeAt(0), 0]).flat()])
@@ -195,9 +195,9 @@ export const grepRules: Rules<Service> = [
       "/text": "hit",
       "/bom": "\uFEFFhit"
     })
-    const found = yield* backend.grep({ pattern: "hit", mode: "files" })
+    const result = yield* backend.grep({ pattern: "hit", mode: "files" })
     yield* expect(
-      found.files.map(({ path }) => path),
+      result.files.map(({ path }) => path),
       ["/bom", "/text"],
       "the texts"
     )

@@ -77,8 +77,8 @@ export const hostRules = <H>(): Rules<Service, Host<H>, H | Scope.Scope> => [
     yield* host.pipe(`${root}/.gitignore`)
     yield* host.pipe(`${root}/d/.gitignore`)
     yield* host.link(`${root}/e/.gitignore`, `${outside}/rules`)
-    const found = yield* assertWithin(5000, "glob", backend.glob({ pattern: "**/file" }))
-    yield* expect(pathsOf(found), ["/d/file", "/e/file"], "what glob finds")
+    const listing = yield* assertWithin(5000, "glob", backend.glob({ pattern: "**/file" }))
+    yield* expect(pathsOf(listing), ["/d/file", "/e/file"], "what glob finds")
     yield* expect(
       (yield* assertWithin(5000, "grep", backend.grep({ pattern: "text", mode: "files" }))).files.map(
         ({ path }) => path
@@ -152,8 +152,8 @@ export const denyRules = <H>(): Rules<Service, Deny<H>, H | Scope.Scope> => [
     yield* putFiles(backend, { "/open/file": "text", "/closed/file": "text", "/z": "text" })
     yield* deny("/closed")
     const open = (paths: ReadonlyArray<string>) => paths.filter((path) => !path.startsWith("/closed"))
-    const found = yield* backend.grep({ pattern: "text", mode: "files" })
-    yield* expect(open(found.files.map(({ path }) => path)), ["/open/file", "/z"], "grep")
+    const result = yield* backend.grep({ pattern: "text", mode: "files" })
+    yield* expect(open(result.files.map(({ path }) => path)), ["/open/file", "/z"], "grep")
     yield* expect(open(yield* listFiles(backend)), ["/open/file", "/z"], "glob")
   })
 ]
@@ -168,13 +168,13 @@ export const diskRules = <H>(): Rules<Service, FillDisk<H>, H | Scope.Scope> => 
     yield* fails(backend.write("/kept.txt", large), "write of a file", "Unavailable")
     yield* fails(backend.edit("/kept.txt", [{ old: "kept", new: large }]), "edit of a file", "Unavailable")
     yield* fails(backend.write("/d/new.txt", large), "write of a new file", "Unavailable")
-    const put = yield* backend.upload([
+    const uploads = yield* backend.upload([
       { path: "/kept.txt", content: bytesOf(large) },
       { path: "/d/new.txt", content: bytesOf(large) },
       { path: "/../x", content: bytesOf(large) }
     ])
     yield* expect(
-      put.map((one) => (one.ok ? "ok" : one.error.reason._tag)),
+      uploads.map((one) => (one.ok ? "ok" : one.error.reason._tag)),
       ["Unavailable", "Unavailable", "OutsideRoot"],
       "uploads"
     )

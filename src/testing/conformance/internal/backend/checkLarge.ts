@@ -45,8 +45,8 @@ export const hugeRules = <H>(): Rules<Service, Huge<H>, H | Scope.Scope> => [
         "it is too large for a download",
         got?.ok
       )
-      const found = yield* backend.grep({ pattern: "nowhere", mode: "files" })
-      yield* expect(found.files, [], "grep has nothing to find")
+      const result = yield* backend.grep({ pattern: "nowhere", mode: "files" })
+      yield* expect(result.files, [], "grep has nothing to find")
     }
   ),
   rule("a line of 100 MB is read in windows", function* (backend, huge) {
@@ -63,12 +63,12 @@ export const hugeRules = <H>(): Rules<Service, Huge<H>, H | Scope.Scope> => [
       "a window of it",
       window.nextColumn
     )
-    const found = yield* backend.grep({ pattern: "012345", mode: "content" })
-    const shown = found.files.flatMap(({ matches }) => matches.map(({ text }) => text.length))
+    const result = yield* backend.grep({ pattern: "012345", mode: "content" })
+    const lengths = result.files.flatMap(({ matches }) => matches.map(({ text }) => text.length))
     yield* assert(
-      shown.every((length) => length < 64 * 1024),
+      lengths.every((length) => length < 64 * 1024),
       "grep does not show all of it",
-      shown
+      lengths
     )
   })
 ]

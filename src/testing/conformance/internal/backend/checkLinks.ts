@@ -72,8 +72,8 @@ const inside = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) 
     { concurrency: "unbounded" }
   )
   const lines = (yield* onHost(host, `${root}/real/file.txt`)).split("\n").filter((line) => line.startsWith("line"))
-  const done = results.flatMap((result, index) => (result._tag === "Success" ? [`line ${index}`] : []))
-  yield* expect(lines.toSorted(), done.toSorted(), "edits by links and by the file itself at once are all there")
+  const edits = results.flatMap((result, index) => (result._tag === "Success" ? [`line ${index}`] : []))
+  yield* expect(lines.toSorted(), edits.toSorted(), "edits by links and by the file itself at once are all there")
 
   yield* backend.delete("/to-folder", { recursive: true })
   yield* backend.delete("/chain")
@@ -152,8 +152,8 @@ const outside = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>)
     yield* fails(backend.move("/there.txt", path), `move onto ${path}`, "AlreadyExists", "OutsideRoot")
   }
   yield* expect(yield* listFiles(backend), ["/d/e/f.txt", "/gone/x", "/there.txt"], "glob follows none")
-  const found = yield* backend.grep({ pattern: "secret" })
-  yield* expect(found.files, [], "grep follows none")
+  const result = yield* backend.grep({ pattern: "secret" })
+  yield* expect(result.files, [], "grep follows none")
 
   yield* backend.delete("/gone", { recursive: true })
   yield* backend.move("/d", "/moved")
@@ -220,8 +220,8 @@ const races = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
   )
   const swapping = yield* Effect.forkScoped(swap)
   for (let round = 0; round < 60; round++) {
-    const read = yield* Effect.result(backend.read("/turns"))
-    yield* assert(!JSON.stringify(read).includes('"secret"'), "read gives nothing from outside", read)
+    const result = yield* Effect.result(backend.read("/turns"))
+    yield* assert(!JSON.stringify(result).includes('"secret"'), "read gives nothing from outside", result)
     const [got] = yield* backend.download(["/turns"])
     const text = got?.ok === true ? new TextDecoder().decode(got.value) : ""
     yield* assert(text !== "secret", "download gives nothing from outside", text)

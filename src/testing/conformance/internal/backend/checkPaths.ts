@@ -97,9 +97,9 @@ const keepsNames = Effect.fnUntraced(function* (backend: Service) {
     "ls gives the folders as they are, in order"
   )
   yield* expect(yield* listFiles(backend), inOrder([...files, ...inside]), "glob gives the paths as they are, in order")
-  const found = yield* backend.grep({ pattern: "needle", mode: "files" })
+  const result = yield* backend.grep({ pattern: "needle", mode: "files" })
   yield* expect(
-    found.files.map(({ path }) => path),
+    result.files.map(({ path }) => path),
     inOrder([...files, ...inside]),
     "grep gives the paths as they are"
   )
@@ -126,13 +126,13 @@ const worksOnNames = Effect.fnUntraced(function* (backend: Service) {
     const folder = `/${top}/${names.join("/")}`
     const path = `${folder}/${names.at(-1) ?? top}`
     const label = JSON.stringify(names.map((name) => name.slice(0, 20)))
-    const written = yield* backend.write(path, "one\ntwo $&\n")
-    yield* expect([written.path, written.created], [path, true], `write makes ${label}`)
-    const edited = yield* backend.edit(path, [{ old: "two $&", new: `$& ${top}` }], { version: written.version })
+    const result = yield* backend.write(path, "one\ntwo $&\n")
+    yield* expect([result.path, result.created], [path, true], `write makes ${label}`)
+    const edited = yield* backend.edit(path, [{ old: "two $&", new: `$& ${top}` }], { version: result.version })
     const text = `one\n$& ${top}\n`
-    const read = yield* readText(backend, path)
+    const file = yield* readText(backend, path)
     yield* expect(
-      [read.path, read.version, read.size],
+      [file.path, file.version, file.size],
       [path, edited.version, byteLength(text)],
       `read gives what edit left at ${label}`
     )
@@ -164,8 +164,8 @@ export const pathRules: Rules<Service> = [
   rule("a path has one spelling in results, whatever it was given as", function* (backend) {
     yield* putFiles(backend, { "/a/b.txt": "text" })
     for (const path of ["a/b.txt", "/a/b.txt", "//a///b.txt", "./a/./b.txt", "/a/b.txt/", "/a/b.txt/."]) {
-      const read = yield* backend.read(path)
-      yield* expect(read.path, "/a/b.txt", `read of ${path}`)
+      const file = yield* backend.read(path)
+      yield* expect(file.path, "/a/b.txt", `read of ${path}`)
       yield* expect((yield* backend.write(path, "text")).path, "/a/b.txt", `write of ${path}`)
       const edited = yield* backend.edit(path, [{ old: "text", new: `${path} text` }])
       yield* expect(edited.path, "/a/b.txt", `edit of ${path}`)
@@ -182,9 +182,9 @@ export const pathRules: Rules<Service> = [
       yield* expect(yield* listPaths(backend, path), ["/a/b.txt"], `ls of ${path}`)
       const globbed = yield* backend.glob({ pattern: "*", path })
       yield* expect(pathsOf(globbed), ["/a/b.txt"], `glob in ${path}`)
-      const found = yield* backend.grep({ pattern: "t", path, mode: "files" })
+      const result = yield* backend.grep({ pattern: "t", path, mode: "files" })
       yield* expect(
-        found.files.map((file) => file.path),
+        result.files.map((file) => file.path),
         ["/a/b.txt"],
         `grep in ${path}`
       )
@@ -216,15 +216,15 @@ export const pathRules: Rules<Service> = [
       "/é",
       "/e\u0301x"
     ]
-    const made = paths.map((path) => (path === "/a" ? "/a/inside" : path))
-    yield* putFiles(backend, Object.fromEntries([...made].reverse().map((path) => [path, "x"])))
+    const filePaths = paths.map((path) => (path === "/a" ? "/a/inside" : path))
+    yield* putFiles(backend, Object.fromEntries([...filePaths].reverse().map((path) => [path, "x"])))
     const expected = [
         "/B", "/a/inside", "/a b/x", "/a.txt", "/dir/a/z", "/dir/b", "/dir.txt", "/e\u0301x", "/é", "/\uff5e", "/\u{1F600}"
       ] // prettier-ignore
     yield* expect(yield* listFiles(backend), expected, "the order of glob")
-    const found = yield* backend.grep({ pattern: "x", mode: "files" })
+    const result = yield* backend.grep({ pattern: "x", mode: "files" })
     yield* expect(
-      found.files.map(({ path }) => path),
+      result.files.map(({ path }) => path),
       expected,
       "the order of grep"
     )

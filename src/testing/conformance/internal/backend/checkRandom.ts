@@ -19,25 +19,25 @@ const comparable = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return [...value]
   if (Array.isArray(value)) return value.map(comparable)
   if (typeof value !== "object" || value === null) return value
-  const shown: Record<string, unknown> = { ...value }
-  delete shown["version"]
-  delete shown["modifiedAt"]
-  delete shown["mimeType"]
-  if (shown["kind"] === "directory" || shown["kind"] === "file") delete shown["size"]
-  if (Number(shown["endLine"]) < Number(shown["startLine"])) {
-    delete shown["startLine"]
-    delete shown["endLine"]
+  const fields: Record<string, unknown> = { ...value }
+  delete fields["version"]
+  delete fields["modifiedAt"]
+  delete fields["mimeType"]
+  if (fields["kind"] === "directory" || fields["kind"] === "file") delete fields["size"]
+  if (Number(fields["endLine"]) < Number(fields["startLine"])) {
+    delete fields["startLine"]
+    delete fields["endLine"]
   }
-  if (Array.isArray(shown["lines"])) shown["lines"] = [...new Set(shown["lines"])]
-  return Object.fromEntries(Object.entries(shown).map(([key, inner]) => [key, comparable(inner)]))
+  if (Array.isArray(fields["lines"])) fields["lines"] = [...new Set(fields["lines"])]
+  return Object.fromEntries(Object.entries(fields).map(([key, inner]) => [key, comparable(inner)]))
 }
 
 /** Finds a key without a value in a result. Unknown values must be omitted. */
 const emptyKey = (value: unknown, at = "it"): string | undefined => {
   if (typeof value !== "object" || value === null || value instanceof Uint8Array) return undefined
   for (const [key, inner] of Object.entries(value)) {
-    const found = inner === undefined ? `${at}.${key}` : emptyKey(inner, `${at}.${key}`)
-    if (found !== undefined) return found
+    const path = inner === undefined ? `${at}.${key}` : emptyKey(inner, `${at}.${key}`)
+    if (path !== undefined) return path
   }
   return undefined
 }
@@ -116,27 +116,27 @@ const foldersOf = (paths: ReadonlyArray<string>): ReadonlySet<string> => new Set
 const step = Effect.fnUntraced(function* (backend: Backend.Service, fake: Fake, request: Request, index: number) {
   const label = `operation ${index}, ${JSON.stringify(request).slice(0, 300)}`
   const before = foldersOf(Object.keys(fake.snapshot()))
-  const known = Result.getOrUndefined(fake.read(request.path, { limit: 0 }))?.version
-  const expected = onFake(fake, versioned(request, known))
+  const fakeVersion = Result.getOrUndefined(fake.read(request.path, { limit: 0 }))?.version
+  const expected = onFake(fake, versioned(request, fakeVersion))
   const current =
     "options" in request && "version" in request.options && request.options.version === currentVersion
       ? Result.getOrUndefined(yield* Effect.result(backend.read(request.path, { limit: 0 })))?.version
       : undefined
-  const found = yield* Effect.result(onBackend(backend, versioned(request, current)))
-  const empty = Result.isSuccess(found) ? emptyKey(found.success) : undefined
+  const actual = yield* Effect.result(onBackend(backend, versioned(request, current)))
+  const empty = Result.isSuccess(actual) ? emptyKey(actual.success) : undefined
   yield* assert(empty === undefined, `${label}: what is not known is left out of a result`, `${empty}: undefined`)
   if (isOpen(fake, request)) return
   if (Result.isSuccess(expected)) {
-    const shown = Result.isSuccess(found) ? comparable(found.success) : found.failure.message
-    yield* expect(shown ?? "done", comparable(expected.success) ?? "done", label)
-  } else if (Result.isSuccess(found)) yield* expect(comparable(found.success), expected.failure._tag, label)
-  else if (!mayDiffer(request)) yield* expect(alike(found.failure.reason._tag), alike(expected.failure._tag), label)
+    const actualValue = Result.isSuccess(actual) ? comparable(actual.success) : actual.failure.message
+    yield* expect(actualValue ?? "done", comparable(expected.success) ?? "done", label)
+  } else if (Result.isSuccess(actual)) yield* expect(comparable(actual.success), expected.failure._tag, label)
+  else if (!mayDiffer(request)) yield* expect(alike(actual.failure.reason._tag), alike(expected.failure._tag), label)
   // An empty folder may stay or vanish, so it is removed on both sides.
   const after = foldersOf(Object.keys(fake.snapshot()))
   for (const folder of [...before].filter((path) => !after.has(path))) {
-    const gone = yield* Effect.result(backend.delete(folder, { recursive: true }))
-    const isGone = Result.isSuccess(gone) || gone.failure.reason._tag === "NotFound"
-    yield* assert(isGone, `after ${label}, ${folder} is empty, or not there`, gone)
+    const deletion = yield* Effect.result(backend.delete(folder, { recursive: true }))
+    const isGone = Result.isSuccess(deletion) || deletion.failure.reason._tag === "NotFound"
+    yield* assert(isGone, `after ${label}, ${folder} is empty, or not there`, deletion)
   }
 })
 
@@ -190,14 +190,14 @@ export const randomRequests = (seed: number, count: number): ReadonlyArray<Reque
     items[Math.floor(next() * items.length)] ?? otherwise
   const chance = (share: number) => next() < share
   /** Recent files, so that most operations find a file. */
-  const known: Array<readonly [path: string, content: string]> = []
+  const recentFiles: Array<readonly [path: string, content: string]> = []
   const path = (): string => {
     if (chance(0.06)) return pick(odd, "/")
     if (chance(0.05)) return `${chance(0.5) ? "/a" : ""}/.gitignore`
     return `/${Array.from({ length: 1 + Math.floor(next() * 3) }, () => pick(chance(0.6) ? names.slice(0, 4) : names, "a")).join("/")}`
   }
   const existing = (): readonly [path: string, content: string] =>
-    chance(0.8) ? pick(known.slice(-5), ["/a", ""]) : [path(), ""]
+    chance(0.8) ? pick(recentFiles.slice(-5), ["/a", ""]) : [path(), ""]
   const folderOf = (at: string): string => at.slice(0, at.lastIndexOf("/"))
   const content = (at: string): string => pick(at.endsWith(".gitignore") ? rules : texts, "")
   const versionOf = () => (chance(0.15) ? { version: currentVersion } : chance(0.05) ? { version: "stale" } : {})
@@ -266,8 +266,8 @@ export const randomRequests = (seed: number, count: number): ReadonlyArray<Reque
   }
   return Array.from({ length: count }, () => {
     const request = chance(0.56) ? change() : look()
-    if (request.operation === "write") known.push([request.path, request.content])
-    if (request.operation === "move") known.push([request.to, ""])
+    if (request.operation === "write") recentFiles.push([request.path, request.content])
+    if (request.operation === "move") recentFiles.push([request.to, ""])
     return request
   })
 }

@@ -53,14 +53,14 @@ const readsLines = Effect.fnUntraced(function* (backend: Service) {
   for (const [index, [content, lines]] of endings.entries()) {
     const path = `/${index}.txt`
     yield* backend.write(path, content)
-    const read = yield* readText(backend, path)
+    const window = yield* readText(backend, path)
     const label = JSON.stringify(content)
     yield* expect(
-      windowOf(read),
+      windowOf(window),
       { text: lines.join("\n"), startLine: 1, endLine: lines.length, totalLines: lines.length },
       `the lines of ${label}`
     )
-    yield* expect(read.size, byteLength(content), `the bytes of ${label}`)
+    yield* expect(window.size, byteLength(content), `the bytes of ${label}`)
     yield* assert(
       hasSameBytes(yield* readBytes(backend, path), bytesOf(content)),
       `${label} is kept byte for byte`,
@@ -98,8 +98,8 @@ const readsWindows = Effect.fnUntraced(function* (backend: Service) {
         none
       )
     }
-    const late = yield* readText(backend, "/twelve.txt", { offset: 2, limit: 2, column: 3 })
-    yield* expect(late.text, "e 2\nline 3", "`column` skips characters of the first line only")
+    const tail = yield* readText(backend, "/twelve.txt", { offset: 2, limit: 2, column: 3 })
+    yield* expect(tail.text, "e 2\nline 3", "`column` skips characters of the first line only")
   }
   const numbers = [0, -1, -1e9, 1.5, Number.NaN, Infinity, -Infinity, 1e308, Number.MAX_SAFE_INTEGER]
   for (const number of numbers)
@@ -123,8 +123,8 @@ export const readRules: Rules<Service> = [
   ["read gives windows, with line numbers that are right", readsWindows],
   rule("read gives 2,000 lines unless told otherwise", function* (backend) {
     yield* backend.write("/many.txt", Array.from({ length: 2500 }, (_, index) => String(index)).join("\n"))
-    const read = yield* readText(backend, "/many.txt")
-    yield* expect([read.startLine, read.endLine, read.totalLines], [1, 2000, 2500], "the default window")
+    const window = yield* readText(backend, "/many.txt")
+    yield* expect([window.startLine, window.endLine, window.totalLines], [1, 2000, 2500], "the default window")
     yield* expect(
       (yield* readText(backend, "/many.txt", { limit: 2400 })).endLine,
       2400,
@@ -143,14 +143,18 @@ export const readRules: Rules<Service> = [
   rule("line endings and characters are whole wherever they lie", function* (backend) {
     const text = boundaries()
     yield* backend.write("/chunks.txt", text)
-    const read = yield* readText(backend, "/chunks.txt")
-    yield* assert(read.text === text.replace(/\r\n/g, "\n").slice(0, -1), "the text is as written", read.text.length)
-    yield* expect([read.totalLines, read.endLine], [12, 12], "its lines are counted")
+    const window = yield* readText(backend, "/chunks.txt")
+    yield* assert(
+      window.text === text.replace(/\r\n/g, "\n").slice(0, -1),
+      "the text is as written",
+      window.text.length
+    )
+    yield* expect([window.totalLines, window.endLine], [12, 12], "its lines are counted")
   }),
   rule("a byte order mark is kept", function* (backend) {
     yield* backend.write("/bom.txt", "\uFEFFname,age\nAda,36\n")
-    const read = yield* readText(backend, "/bom.txt")
-    yield* assert(/^\uFEFF?name,age\nAda,36$/.test(read.text), "the text is read", read.text)
+    const window = yield* readText(backend, "/bom.txt")
+    yield* assert(/^\uFEFF?name,age\nAda,36$/.test(window.text), "the text is read", window.text)
     yield* backend.edit("/bom.txt", [{ old: "Ada,36", new: "Ada,37" }])
     yield* expect((yield* readBytes(backend, "/bom.txt")).slice(0, 4), [0xef, 0xbb, 0xbf, 0x6e], "its bytes")
   }),
@@ -169,17 +173,17 @@ export const readRules: Rules<Service> = [
     const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52])
     const controls = new Uint8Array([0x63, 0x61, 0x01, 0xe9, 0x0a])
     const unmarked = new Uint8Array([0x61, 0x00, 0x62, 0x00])
-    const late = bytesOf(`${"x".repeat(8000)}\0`)
+    const lateNul = bytesOf(`${"x".repeat(8000)}\0`)
     yield* putFiles(backend, {
       "/a.png": png,
       "/a.txt": png,
       "/controls.txt": controls,
       "/utf16.txt": unmarked,
-      "/late.dat": late
+      "/late.dat": lateNul
     })
     for (const path of ["/a.png", "/controls.txt", "/utf16.txt", "/late.dat"]) {
-      const read = yield* backend.read(path)
-      yield* expect(read.kind, "binary", path)
+      const file = yield* backend.read(path)
+      yield* expect(file.kind, "binary", path)
       yield* fails(backend.edit(path, [{ old: "a", new: "b" }]), `an edit of ${path}`, "NotText")
     }
     for (const path of ["/a.png", "/a.txt"]) {

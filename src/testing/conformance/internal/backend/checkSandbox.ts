@@ -47,8 +47,8 @@ export const sandboxRules: Rules<Pair> = [
   }),
   rule("a command has an exit code and an output, and failing is no failure", function* ({ sandbox }) {
     for (const [command, exitCode, output] of outcomes) {
-      const done = yield* sandbox.execute(command)
-      yield* expect(done, { output, exitCode, truncated: false }, `execute of ${JSON.stringify(command)}`)
+      const result = yield* sandbox.execute(command)
+      yield* expect(result, { output, exitCode, truncated: false }, `execute of ${JSON.stringify(command)}`)
     }
     const unknown = yield* sandbox.execute("no-such-command-anywhere")
     yield* expect(unknown.exitCode, 127, "the exit code of a command that is not there")
@@ -61,8 +61,8 @@ export const sandboxRules: Rules<Pair> = [
       yield* runWithoutDefect(sandbox.execute(odd), `execute of ${JSON.stringify(odd.slice(0, 20))}`)
   }),
   rule("what a command says on stderr is in its output", function* ({ sandbox }) {
-    const done = yield* sandbox.execute("echo wrong >&2; exit 2")
-    yield* expect(done, { output: "wrong\n", exitCode: 2, truncated: false }, "the output")
+    const result = yield* sandbox.execute("echo wrong >&2; exit 2")
+    yield* expect(result, { output: "wrong\n", exitCode: 2, truncated: false }, "the output")
   }),
   rule("a stream, put together, is what execute gives", function* ({ sandbox }) {
     for (const command of ["echo one; echo two; exit 4", "true", "seq 1 500", "printf 'é日'"]) {
@@ -173,9 +173,9 @@ export const sandboxRules: Rules<Pair> = [
     yield* expect((yield* sandbox.execute("ls moved/by")).output, "command.txt\n", "a command sees a move")
     yield* sandbox.execute("rm -r moved")
     yield* fails(sandbox.ls("/moved"), "ls of what a command deleted", "NotFound")
-    const found = yield* sandbox.grep({ pattern: "two", mode: "files" })
+    const result = yield* sandbox.grep({ pattern: "two", mode: "files" })
     yield* expect(
-      found.files.map(({ path }) => path),
+      result.files.map(({ path }) => path),
       ["/from backend/file.txt"],
       "grep sees what is there"
     )
@@ -194,11 +194,11 @@ export const sandboxRules: Rules<Pair> = [
   rule("an output that is too long is cut in its middle, and says so", function* ({ sandbox }) {
     const lines = Array.from({ length: 250_000 }, (_, index) => `${index}\n`)
     yield* sandbox.write("/long.txt", `first\n${lines.join("")}last\n`)
-    const done = yield* sandbox.execute("cat long.txt; exit 5")
-    yield* expect([done.truncated, done.exitCode], [true, 5], "it says so")
-    yield* assert(byteLength(done.output) < 1_000_000, "most of it is left out", byteLength(done.output))
-    yield* assert(done.output.startsWith("first\n0\n1\n"), "its beginning is there", done.output.slice(0, 40))
-    yield* assert(done.output.endsWith("249999\nlast\n"), "its end is there", done.output.slice(-40))
+    const result = yield* sandbox.execute("cat long.txt; exit 5")
+    yield* expect([result.truncated, result.exitCode], [true, 5], "it says so")
+    yield* assert(byteLength(result.output) < 1_000_000, "most of it is left out", byteLength(result.output))
+    yield* assert(result.output.startsWith("first\n0\n1\n"), "its beginning is there", result.output.slice(0, 40))
+    yield* assert(result.output.endsWith("249999\nlast\n"), "its end is there", result.output.slice(-40))
     const events = yield* Stream.runCollect(sandbox.executeStream("cat long.txt; exit 5"))
     const last = events.at(-1)
     const streamed = outputOf(events).reduce((sum, { text }) => sum + byteLength(text), 0)
@@ -303,10 +303,10 @@ export const streamRules: Rules<Pair> = [
     const first = yield* Stream.runHead(sandbox.executeStream("echo one; sleep 0.6; echo late > late.txt"))
     const text = Option.isSome(first) && first.value._tag === "Output" ? first.value.text : ""
     yield* expect(text, "one\n", "the first output")
-    const late = yield* Effect.flip(
+    const error = yield* Effect.flip(
       Effect.asVoid(sandbox.execute("echo working; sleep 30", { timeout: "400 millis" }))
     ).pipe(Effect.catch(() => Effect.undefined))
-    const detail = late === undefined ? undefined : late.detail
+    const detail = error === undefined ? undefined : error.detail
     yield* assert(detail?.includes("working") === true, "a command over its time says what it had said", detail)
     yield* Effect.sleep(grace)
     yield* expect((yield* sandbox.ls("/")).entries, [], "nothing went on")

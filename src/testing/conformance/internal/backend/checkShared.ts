@@ -90,7 +90,7 @@ export const counterRules = <H>(): Rules<Service, Counter<H>, H | Scope.Scope> =
     }).pipe(Effect.retry({ while: isConflict }), Effect.repeat({ times: times - 1 }))
     yield* Effect.all([counter("/count.txt", times), counter("/count.txt", times), here], atOnce)
     yield* expect(yield* readWhole(backend, "/count.txt"), String(3 * times), "the count")
-    const left = yield* backend.ls("/")
-    yield* assert(left.entries.length === 1, "nothing is left beside the file", left.entries)
+    const listing = yield* backend.ls("/")
+    yield* assert(listing.entries.length === 1, "nothing is left beside the file", listing.entries)
   })
 ]

@@ -56,9 +56,9 @@ export const transferRules: Rules<Service> = [
     yield* putFiles(backend, { "/d/f": "folder" })
     const content = bytesOf("new")
     const paths = ["/z", "/../x", "/d", "/a", "/d/f/g", "a\0b", "/new/folder/file"]
-    const put = yield* backend.upload(paths.map((path) => ({ path, content })))
+    const uploads = yield* backend.upload(paths.map((path) => ({ path, content })))
     yield* expect(
-      outcomes(put),
+      outcomes(uploads),
       ["ok", "OutsideRoot", "IsDirectory", "ok", "NotDirectory", "InvalidPath", "ok"],
       "uploads"
     )
@@ -79,24 +79,24 @@ export const transferRules: Rules<Service> = [
   }),
   rule("upload tells new files from others, and gives versions", function* (backend) {
     yield* putFiles(backend, { "/old": "old" })
-    const put = yield* backend.upload([
+    const uploads = yield* backend.upload([
       { path: "/old", content: bytesOf("changed") },
       { path: "/new", content: bytesOf("new") }
     ])
     yield* expect(
-      put.map((one) => (one.ok ? one.value.created : one.error.reason._tag)),
+      uploads.map((one) => (one.ok ? one.value.created : one.error.reason._tag)),
       [false, true],
       "created"
     )
-    for (const one of put)
+    for (const one of uploads)
       if (one.ok)
         yield* expect((yield* backend.read(one.path)).version, one.value.version, `the version of ${one.path}`)
   }),
   rule("of a path that is uploaded twice the last one counts, and a path may be downloaded twice", function* (backend) {
-    const put = yield* backend.upload(
+    const uploads = yield* backend.upload(
       ["/twice", "/once", "//twice", "twice"].map((path, index) => ({ path, content: bytesOf(String(index)) }))
     )
-    yield* expect(outcomes(put), ["ok", "ok", "ok", "ok"], "all are done")
+    yield* expect(outcomes(uploads), ["ok", "ok", "ok", "ok"], "all are done")
     yield* expect(yield* readWhole(backend, "/twice"), "3", "the last one")
     const got = yield* backend.download(["/twice", "/once", "/twice"])
     yield* expect(
@@ -107,9 +107,9 @@ export const transferRules: Rules<Service> = [
   }),
   rule("hundreds of files go in one request, in order", function* (backend) {
     const paths = Array.from({ length: 300 }, (_, index) => `/many/${(index * 7) % 300}`)
-    const put = yield* backend.upload(paths.map((path) => ({ path, content: bytesOf(path) })))
+    const uploads = yield* backend.upload(paths.map((path) => ({ path, content: bytesOf(path) })))
     yield* expect(
-      put.map(({ path }) => path),
+      uploads.map(({ path }) => path),
       paths,
       "uploads are in the order of the request"
     )
@@ -126,13 +126,13 @@ export const transferRules: Rules<Service> = [
 export const sizeRules: Rules<Service, number> = [
   rule("a file over the limit is refused by upload and download, and changes nothing", function* (backend, limit) {
     yield* putFiles(backend, { "/kept": "kept", "/full": new Uint8Array(limit).fill(0x61) })
-    const put = yield* backend.upload([
+    const uploads = yield* backend.upload([
       { path: "/kept", content: new Uint8Array(limit + 1) },
       { path: "/new", content: new Uint8Array(limit + 1) },
       { path: "/small", content: bytesOf("x") }
     ])
-    yield* expect(outcomes(put), ["TooLarge", "TooLarge", "ok"], "uploads")
-    const reason = put[0]?.ok === false ? put[0].error.reason : undefined
+    yield* expect(outcomes(uploads), ["TooLarge", "TooLarge", "ok"], "uploads")
+    const reason = uploads[0]?.ok === false ? uploads[0].error.reason : undefined
     yield* expect(reason, { _tag: "TooLarge", size: limit + 1, limit }, "it says how large, and the limit")
     yield* expect(yield* readWhole(backend, "/kept"), "kept", "the old content is there")
     yield* fails(backend.read("/new"), "read of what was refused", "NotFound")

@@ -74,11 +74,11 @@ export const treeRules: Rules<Service> = [
     yield* putFiles(backend, { "/d/e/f": "x" })
     yield* backend.delete("/d/e/f")
     for (const path of ["/d/e", "/d"]) {
-      const gone = yield* Effect.result(backend.delete(path))
+      const result = yield* Effect.result(backend.delete(path))
       yield* assert(
-        gone._tag === "Success" || gone.failure.reason._tag === "NotFound",
+        result._tag === "Success" || result.failure.reason._tag === "NotFound",
         "an empty folder is deleted, or not there",
-        gone
+        result
       )
     }
     yield* expect((yield* backend.ls("/")).entries, [], "the root is empty")

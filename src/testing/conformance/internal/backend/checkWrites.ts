@@ -168,8 +168,8 @@ const nearly: ReadonlyArray<readonly [name: string, before: string, old: string,
 
 const versions = Effect.fnUntraced(function* (backend: Service) {
   const first = yield* backend.write("/v.txt", "aaa")
-  const read = yield* backend.read("/v.txt")
-  yield* expect(read.version, first.version, "read gives the version that write gave")
+  const file = yield* backend.read("/v.txt")
+  yield* expect(file.version, first.version, "read gives the version that write gave")
   yield* expect((yield* backend.read("/v.txt", { limit: 1 })).version, first.version, "a version lasts while nothing changes")
   const second = yield* backend.write("/v.txt", "bbb", { version: first.version })
   yield* assert(second.version !== first.version, "a change of content changes the version, at the same size", second)
@@ -192,10 +192,10 @@ const versions = Effect.fnUntraced(function* (backend: Service) {
 /** Checks of writes and edits. */
 export const writeRules: Rules<Service> = [
   rule("write makes folders, and says whether it made the file", function* (backend) {
-    const made = yield* backend.write("/a/b/c.txt", "one")
-    yield* expect([made.path, made.created], ["/a/b/c.txt", true], "the first write")
-    const again = yield* backend.write("/a/b/c.txt", "two")
-    yield* expect(again.created, false, "the second write")
+    const first = yield* backend.write("/a/b/c.txt", "one")
+    yield* expect([first.path, first.created], ["/a/b/c.txt", true], "the first write")
+    const second = yield* backend.write("/a/b/c.txt", "two")
+    yield* expect(second.created, false, "the second write")
     yield* expect(yield* readWhole(backend, "/a/b/c.txt"), "two", "the last write counts")
     yield* backend.write("/a/b/c.txt", "")
     yield* expect(yield* readWhole(backend, "/a/b/c.txt"), "", "a file can be empty")

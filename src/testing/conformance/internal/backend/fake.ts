@@ -43,20 +43,20 @@ type Matches = ReadonlyArray<Backend.GrepMatch>
 
 /** Collects matches up to a limit. `add` returns true if the search continues. */
 const collect = (mode: NonNullable<Backend.GrepQuery["mode"]>, limit: number) => {
-  const found: Array<Backend.GrepFile> = []
-  let given = 0
+  const hits: Array<Backend.GrepFile> = []
+  let count = 0
   const add = (path: string, matches: Matches): boolean => {
-    const room = mode === "content" ? limit - given : 1
-    if (given < limit && (matches.length <= room || mode !== "content")) {
-      found.push({ path, count: matches.length, matches: mode === "content" ? matches : [] })
-      given += mode === "content" ? matches.length : 1
+    const room = mode === "content" ? limit - count : 1
+    if (count < limit && (matches.length <= room || mode !== "content")) {
+      hits.push({ path, count: matches.length, matches: mode === "content" ? matches : [] })
+      count += mode === "content" ? matches.length : 1
       return true
     }
     const some = matches.slice(0, room)
-    if (some.length > 0 && mode === "content") found.push({ path, count: some.length, matches: some })
+    if (some.length > 0 && mode === "content") hits.push({ path, count: some.length, matches: some })
     return false
   }
-  return { found, add, most: () => (mode === "count" ? Infinity : mode === "files" ? 1 : limit - given + 1) }
+  return { found: hits, add, most: () => (mode === "count" ? Infinity : mode === "files" ? 1 : limit - count + 1) }
 }
 
 const searchesOf = ({ entryOf, files, filesIn, isFolder }: Searched) => {
@@ -98,9 +98,9 @@ const searchesOf = ({ entryOf, files, filesIn, isFolder }: Searched) => {
         const matches = yield* globOf(query.pattern)
         const { paths, relative } = yield* searched(query.path, query.ignored)
         const limit = limitOf(query.limit)
-        const found = paths.filter((path) => matches(relative(path)))
-        const entries = found.slice(0, limit).map(entryOf)
-        return found.length > limit ? { entries, truncated: "limit" as const } : { entries }
+        const hits = paths.filter((path) => matches(relative(path)))
+        const entries = hits.slice(0, limit).map(entryOf)
+        return hits.length > limit ? { entries, truncated: "limit" as const } : { entries }
       })
   }
 }

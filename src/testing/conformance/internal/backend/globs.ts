@@ -102,8 +102,8 @@ export const compileIgnore = (files: ReadonlyMap<string, string>): ((path: strin
   const isIgnored = (names: ReadonlyArray<string>, directory: boolean): boolean => {
     if (names.length === 0) return false
     const key = names.join("/")
-    const known = directory ? decided.get(key) : undefined
-    if (known !== undefined) return known
+    const decision = directory ? decided.get(key) : undefined
+    if (decision !== undefined) return decision
     let ignored = isIgnored(names.slice(0, -1), true)
     if (!ignored && directory && names.at(-1) === ".git") ignored = true
     // A file in an ignored folder can't be re-included.

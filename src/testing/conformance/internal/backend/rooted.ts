@@ -24,10 +24,10 @@ const rootedAt = (backend: Backend.Service, folder: string): Backend.Service => 
     <A>(paths: ReadonlyArray<string>, map: (value: A) => A) =>
     (all: ReadonlyArray<Backend.Transfer<A>>): ReadonlyArray<Backend.Transfer<A>> =>
       all.map((one, index) => {
-        const given = paths[index] ?? ""
+        const path = paths[index] ?? ""
         return one.ok
           ? { path: out(one.path), ok: true, value: map(one.value) }
-          : { path: given, ok: false, error: failed(given)(one.error) }
+          : { path, ok: false, error: failed(path)(one.error) }
       })
   return {
     ls: (path) => Effect.map(on(path, backend.ls(into(path))), placeListing),

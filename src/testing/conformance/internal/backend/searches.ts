@@ -6,11 +6,11 @@ import { toLines } from "./texts.ts"
 
 type Find = (line: string) => readonly [start: number, end: number] | undefined
 
-const shown = 1000
+const aroundLength = 1000
 
 /** Truncates a long line around its match. */
 const cutAround = (line: string, start: number): string =>
-  line.length <= 2 * shown ? line : line.slice(Math.max(0, start - shown), start + shown)
+  line.length <= 2 * aroundLength ? line : line.slice(Math.max(0, start - aroundLength), start + aroundLength)
 
 /** Compiles a query. Fails with the problem of the pattern. */
 export const compileSearch = (query: GrepQuery): Result.Result<Find, string> => {
@@ -42,23 +42,23 @@ export const compileSearch = (query: GrepQuery): Result.Result<Find, string> => 
 export const searchText = (text: string, find: Find, context: number, limit: number): ReadonlyArray<GrepMatch> => {
   const lines = toLines(text.replace(/^\uFEFF/, ""))
   const around = Math.max(0, Math.floor(Math.min(context, 20)) || 0)
-  const found: Array<readonly [index: number, start: number]> = []
+  const hits: Array<readonly [index: number, start: number]> = []
   for (const [index, line] of lines.entries()) {
-    if (found.length > limit) break
+    if (hits.length > limit) break
     const range = find(line)
-    if (range !== undefined) found.push([index, range[0]])
+    if (range !== undefined) hits.push([index, range[0]])
   }
   const cutLine = (line: string) => cutAround(line, 0)
-  let given = 0
-  return found.slice(0, limit).map(([index, start], match) => {
-    const next = found[match + 1]?.[0] ?? lines.length
-    const before = lines.slice(Math.max(given, index - around), index)
-    given = Math.min(next, index + 1 + around)
+  let end = 0
+  return hits.slice(0, limit).map(([index, start], match) => {
+    const next = hits[match + 1]?.[0] ?? lines.length
+    const before = lines.slice(Math.max(end, index - around), index)
+    end = Math.min(next, index + 1 + around)
     return {
       line: index + 1,
       text: cutAround(lines[index] ?? "", start),
       before: before.map(cutLine),
-      after: lines.slice(index + 1, given).map(cutLine)
+      after: lines.slice(index + 1, end).map(cutLine)
     }
   })
 }

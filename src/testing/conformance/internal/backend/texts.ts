@@ -66,7 +66,7 @@ export const windowOf = (text: string, window: Window) => {
   const lines = toLines(text.replace(/^\uFEFF/, ""))
   const startLine = whole(window.offset, 1, 1)
   const column = whole(window.column, 0, 0)
-  const shown: Array<string> = []
+  const parts: Array<string> = []
   let room = maxWindowBytes
   let nextColumn: number | undefined
   for (const [index, line] of lines.slice(startLine - 1, startLine - 1 + whole(window.limit, 0, 2000)).entries()) {
@@ -74,15 +74,15 @@ export const windowOf = (text: string, window: Window) => {
     const rest = line.slice(skipped)
     const part = cutTo(rest, room)
     if (part.length < rest.length && part === "" && index > 0) break
-    shown.push(part)
+    parts.push(part)
     room -= byteLength(part) + 1
     if (part.length < rest.length) nextColumn = skipped + part.length
     if (part.length < rest.length || room <= 0) break
   }
   return defined({
-    text: shown.join("\n"),
+    text: parts.join("\n"),
     startLine,
-    endLine: startLine + shown.length - 1,
+    endLine: startLine + parts.length - 1,
     totalLines: lines.length,
     nextColumn
   })
@@ -118,9 +118,9 @@ const shift = (
 }
 
 const places = (text: string, old: string): ReadonlyArray<number> => {
-  const found: Array<number> = []
-  for (let at = text.indexOf(old); at >= 0; at = text.indexOf(old, at + old.length)) found.push(at)
-  return found
+  const starts: Array<number> = []
+  for (let at = text.indexOf(old); at >= 0; at = text.indexOf(old, at + old.length)) starts.push(at)
+  return starts
 }
 
 const kinds: ReadonlyArray<readonly [name: string, fold: (line: string) => string]> = [
@@ -163,17 +163,17 @@ export const applyEdits = (
     if (replacement.old === "") return noMatch("`old` must not be empty; to write a whole file, use write")
     if (replacement.old === replacement.new) return noMatch("`old` and `new` are the same")
     const old = replacement.old.includes("\r\n") ? replacement.old : convertEndings(replacement.old)
-    const found = places(text, old)
-    if (found.length === 0) return noMatch(diagnose(text, old))
-    if (found.length > 1 && replacement.replaceAll !== true) {
-      return Result.fail({ _tag: "NotUnique", count: found.length, lines: linesAt(text, found) })
+    const matches = places(text, old)
+    if (matches.length === 0) return noMatch(diagnose(text, old))
+    if (matches.length > 1 && replacement.replaceAll !== true) {
+      return Result.fail({ _tag: "NotUnique", count: matches.length, lines: linesAt(text, matches) })
     }
-    const put = convertEndings(replacement.new)
-    const grown = put.length - old.length
-    const added = found.map((at, index) => at + grown * index)
-    starts = [...shift(starts, found, old.length, grown), ...added].sort((left, right) => left - right)
-    replaced += found.length
-    text = text.split(old).join(put)
+    const insertion = convertEndings(replacement.new)
+    const grown = insertion.length - old.length
+    const added = matches.map((at, index) => at + grown * index)
+    starts = [...shift(starts, matches, old.length, grown), ...added].sort((left, right) => left - right)
+    replaced += matches.length
+    text = text.split(old).join(insertion)
   }
   const lines = [...new Set(linesAt(text, starts))]
   return Result.succeed({ text, replaced, lines })

@@ -50,16 +50,16 @@ const standsSkew = (ledger: Service) =>
       for (const clock of clocks)
         yield* clock(assertFull(spend(ledger, daily("day"), { tokens: 1 }), "a day that is used up"))
       const early = clocks[3] ?? clocks[0]
-      const late = clocks[2] ?? clocks[0]
-      if (early === undefined || late === undefined) return
+      const lateClock = clocks[2] ?? clocks[0]
+      if (early === undefined || lateClock === undefined) return
       const open = yield* early(ledger.reserve({ account: "b", window: "ever", max: { tokens: 10 } }, { tokens: 10 }))
-      yield* late(
+      yield* lateClock(
         assertFull(
           spend(ledger, { account: "b", window: "ever", max: { tokens: 10 } }, { tokens: 1 }),
           "what is reserved"
         )
       )
-      yield* late(open.settle({ tokens: 4 }))
+      yield* lateClock(open.settle({ tokens: 4 }))
       yield* expect((yield* countTotals(ledger, "b")).tokens, 4, "clocks that are years apart lose nothing")
     })
   )

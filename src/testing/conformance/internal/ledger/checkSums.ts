@@ -19,9 +19,9 @@ const settlesExactly = (ledger: Service) =>
         "it is reserved"
       )
       yield* one.settle({ modelCalls: 1, tokens: 40, cost: 0.3 })
-      const spent = yield* ledger.spent("a", "ever")
+      const totals = yield* ledger.spent("a", "ever")
       yield* expect(
-        spent,
+        totals,
         { used: { ...nothing, modelCalls: 1, tokens: 40, cost: 0.3 }, reserved: nothing },
         "the actual use"
       )
@@ -55,9 +55,9 @@ const recordsMore = Effect.fnUntraced(function* (ledger: Service) {
 
 const keepsWhatWasCutOff = Effect.fnUntraced(function* (ledger: Service) {
   yield* Effect.scoped(ledger.reserve(cap({}), { tokens: 7, cost: 0.25 }))
-  const kept = yield* ledger.spent("a", "ever")
+  const totals = yield* ledger.spent("a", "ever")
   yield* expect(
-    kept.used,
+    totals.used,
     { ...nothing, tokens: 7, cost: 0.25 },
     "what was not settled counts as used when its scope closes"
   )

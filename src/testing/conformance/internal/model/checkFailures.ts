@@ -66,8 +66,8 @@ export const failureRules: ReadonlyArray<Rule> = [
 
 const interrupted = Effect.fnUntraced(function* (closed: Effect.Effect<boolean> | undefined) {
   const session = yield* open(yield* ChatModel)
-  const seen = yield* Effect.forkScoped(Stream.runHead(session.nextTurn(makeRequest(hello))))
-  const first = yield* Fiber.join(seen)
+  const fiber = yield* Effect.forkScoped(Stream.runHead(session.nextTurn(makeRequest(hello))))
+  const first = yield* Fiber.join(fiber)
   yield* assert(Option.isSome(first), "what came before the silence is streamed at once", "nothing")
   const reading = yield* Effect.forkScoped(
     Stream.runDrain(Stream.unwrap(Effect.succeed(session.nextTurn(makeRequest(hello)))))
@@ -78,12 +78,12 @@ const interrupted = Effect.fnUntraced(function* (closed: Effect.Effect<boolean> 
     orElse: () => failCheck("an interruption returns at once", "it did not")
   })
   if (closed === undefined) return
-  let gone = false
-  for (let tries = 0; !gone && tries < 20; tries++) {
+  let isClosed = false
+  for (let tries = 0; !isClosed && tries < 20; tries++) {
     yield* Effect.sleep("50 millis")
-    gone = yield* closed
+    isClosed = yield* closed
   }
-  yield* assert(gone, "an interruption closes the connection within a second", "it is still open")
+  yield* assert(isClosed, "an interruption closes the connection within a second", "it is still open")
 })
 
 /** Makes the check of an interruption. `closed` returns true if the server has seen it. */

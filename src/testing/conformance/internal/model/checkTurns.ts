@@ -11,7 +11,7 @@ import { calculator, readDone, type Rule, readStreamed, type Scenario, text, run
 type Calls = Extract<Scenario, { readonly _tag: "ToolCalls" }>["calls"]
 
 /** A foreign history: reasoning of another provider, orphans, open calls, images, empty messages. */
-const worn: ReadonlyArray<Message.Message> = [
+const damagedHistory: ReadonlyArray<Message.Message> = [
   Message.tool("nobody asked", { toolCallId: "gone", toolName: "add" }),
   Message.system("Be brief."),
   Message.human("What is 1 + 2?"),
@@ -66,7 +66,7 @@ const callsTools = Effect.fnUntraced(function* (calls: Calls) {
 
 const runsAgent = Effect.gen(function* () {
   const agent = Agent.make({ name: "conformance", prompt: "You are being tested.", tools: [calculator] })
-  const { error, events } = yield* AgentTest.collect(agent, "What is 2 + 3?", { history: worn })
+  const { error, events } = yield* AgentTest.collect(agent, "What is 2 + 3?", { history: damagedHistory })
   yield* assert(error === undefined, "an agent runs on the model", String(error))
   const last = events.at(-1)
   yield* assert(last?._tag === "RunCompleted" && last.stopReason === "completed", "its run is completed", last)
@@ -106,7 +106,7 @@ export const turnRules: ReadonlyArray<Rule> = [
   [
     "a history worn by another provider, interruptions and vision is accepted",
     text(words),
-    Effect.flatMap(runTurn(worn), (parts) => Effect.asVoid(readDone(parts)))
+    Effect.flatMap(runTurn(damagedHistory), (parts) => Effect.asVoid(readDone(parts)))
   ],
   ["runs an agent with a tool", [{ _tag: "ToolCalls", calls: [add] }, ...text(words)], runsAgent]
 ]

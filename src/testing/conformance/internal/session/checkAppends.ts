@@ -30,9 +30,9 @@ const keepsWhatItIsGiven = Effect.fnUntraced(function* (store: Service) {
   ]
   const leaf = yield* store.append("t", { leaf: null, entries: batch })
   yield* expect(leaf, { id: "10", step: 11 }, "an append gives the leaf, and the number of entries to it")
-  const stored = yield* readAll(store, "t")
+  const entries = yield* readAll(store, "t")
   yield* expect(
-    stored.map(({ entry: value, id, parentId }) => ({ id, parentId, value })),
+    entries.map(({ entry: value, id, parentId }) => ({ id, parentId, value })),
     batch.map(({ entry: value, id }, index) => ({ id, parentId: batch[index - 1]?.id ?? null, value })),
     "entries come back as they were given, each behind the one before it"
   )
@@ -64,8 +64,8 @@ const happensOnce = Effect.fnUntraced(function* (store: Service) {
   yield* fails(other, "other entries with these ids", "Conflict")
   const part = store.append("t", { leaf: "1", entries: [step("2"), human("4", "x")] })
   yield* fails(part, "a batch that is there only in part", "Conflict")
-  const taken = store.append("t", { leaf: "3", entries: [human("5", "x"), human("1", "one")] })
-  yield* fails(taken, "an id that is taken", "InvalidEntry")
+  const reusedId = store.append("t", { leaf: "3", entries: [human("5", "x"), human("1", "one")] })
+  yield* fails(reusedId, "an id that is taken", "InvalidEntry")
   const elsewhere = store.append("t", { leaf: "3", entries: batch.entries })
   yield* fails(elsewhere, "what is there behind another entry", "InvalidEntry")
   const twice = store.append("t", { leaf: "3", entries: [human("6", "x"), human("6", "x")] })
@@ -117,16 +117,16 @@ const oneWinsEachTime = Effect.fnUntraced(function* (store: Service) {
       }
       return { mine, conflicts }
     })
-  const done = yield* Effect.forEach(Array.range(1, writers), write, { concurrency: "unbounded" })
+  const results = yield* Effect.forEach(Array.range(1, writers), write, { concurrency: "unbounded" })
   const path = yield* readIds(store, "t")
-  const expected = done.flatMap(({ mine }) => mine.flatMap((id) => [id, `${id}-step`]))
+  const expected = results.flatMap(({ mine }) => mine.flatMap((id) => [id, `${id}-step`]))
   yield* expect(path.toSorted(), expected.toSorted(), "what was acknowledged is there once, and nothing else is")
   const isWhole = path.every((id, index) => index % 2 === 0 || id === `${path[index - 1]}-step`)
   yield* assert(isWhole, "nothing comes between the entries of one append", path)
   yield* assert(
-    done.some(({ conflicts }) => conflicts > 0),
+    results.some(({ conflicts }) => conflicts > 0),
     "writers that were too late got a conflict",
-    done.map(({ conflicts }) => conflicts)
+    results.map(({ conflicts }) => conflicts)
   )
 })
 
@@ -143,9 +143,9 @@ const createdAtOnce = Effect.fnUntraced(function* (store: Service) {
     (n) => Effect.result(store.create({ threadId: "t", metadata: { n } })),
     { concurrency: "unbounded" }
   )
-  const made = outcomes.flatMap((outcome) => (outcome._tag === "Success" ? [outcome.success] : []))
-  yield* expect(made.length, 1, "one of those who create a thread at once makes it")
-  yield* expect((yield* store.info("t")).metadata, made[0]?.metadata, "the thread is the one that was acknowledged")
+  const threads = outcomes.flatMap((outcome) => (outcome._tag === "Success" ? [outcome.success] : []))
+  yield* expect(threads.length, 1, "one of those who create a thread at once makes it")
+  yield* expect((yield* store.info("t")).metadata, threads[0]?.metadata, "the thread is the one that was acknowledged")
 })
 
 export const appendRules: Rules = [

@@ -61,13 +61,13 @@ const hostile: ReadonlyArray<JsonObject> = [
 const metadata = Effect.fnUntraced(function* (store: Service) {
   for (const [index, value] of hostile.entries()) {
     const threadId = `t${index}`
-    const made = yield* store.create({ threadId, metadata: value })
-    yield* expect(Object.entries(made.metadata), Object.entries(value), "metadata come back as they were given")
+    const thread = yield* store.create({ threadId, metadata: value })
+    yield* expect(Object.entries(thread.metadata), Object.entries(value), "metadata come back as they were given")
     for (const [key, wanted] of Object.entries(value)) {
       const where: JsonObject = Object.fromEntries([[key, wanted]])
-      const found = yield* store.list({ where })
+      const page = yield* store.list({ where })
       yield* expect(
-        found.items.map((one) => one.threadId),
+        page.items.map((one) => one.threadId),
         [threadId],
         `the thread that has ${JSON.stringify(where)}`
       )

@@ -63,8 +63,8 @@ const rewinds = Effect.fnUntraced(function* (store: Service) {
   yield* fails(stale, "whoever still writes behind the old leaf", "Conflict")
   yield* append(store, "t", human("y", "another way"))
   yield* expect((yield* readIds(store, "t")).slice(-2), ["w-answered", "y"], "the thread goes on as a branch")
-  const left = yield* store.load("t", { from: "x-answered", limit: 100 })
-  yield* expect(left.entries, before, "the branch that was left is still there")
+  const branch = yield* store.load("t", { from: "x-answered", limit: 100 })
+  yield* expect(branch.entries, before, "the branch that was left is still there")
   yield* store.rewind("t", "x-answered")
   yield* expect(yield* readAll(store, "t"), before, "… and can be gone back to")
   yield* expect(yield* store.rewind("t", null), { id: null, step: 0 }, "the beginning is a point, too")
@@ -124,8 +124,8 @@ const forks = Effect.fnUntraced(function* (store: Service) {
   )
   yield* fails(store.append("f", { leaf: "f-1", entries: [human("x-said", "x")] }), "an id it shares", "InvalidEntry")
   yield* fails(store.append("t", { leaf: "later", entries: [human("x-said", "x")] }), "an id of it", "InvalidEntry")
-  const again = yield* store.fork("f", { threadId: "g", metadata: {} })
-  yield* expect(again.metadata, {}, "a fork takes the metadata that it is given")
+  const secondFork = yield* store.fork("f", { threadId: "g", metadata: {} })
+  yield* expect(secondFork.metadata, {}, "a fork takes the metadata that it is given")
   yield* store.rewind("g", "x-answered")
   yield* expect((yield* readIds(store, "g")).length, 8, "a fork may go to a branch that was there when it was made")
   yield* fails(store.rewind("f", "none"), "a fork can't go where nothing is", "InvalidPoint")
@@ -215,8 +215,8 @@ const exports = Effect.fnUntraced(function* (store: Service) {
   yield* expect(yield* readAll(store, "copy"), yield* readAll(store, "t"), "an import has the same path")
   yield* expect([...(yield* store.labels("copy"))], [["top", "x-answered"]], "an import has the labels")
   yield* store.rewind("copy", "x-answered")
-  const again = yield* Stream.runCollect(store.export("copy"))
-  yield* expect(again.slice(1), lines.slice(1), "exporting what was imported gives the same lines")
+  const secondExport = yield* Stream.runCollect(store.export("copy"))
+  yield* expect(secondExport.slice(1), lines.slice(1), "exporting what was imported gives the same lines")
   const broken: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
     ["no lines", []],
     ["no head", lines.slice(1)],
