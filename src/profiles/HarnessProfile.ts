@@ -6,13 +6,13 @@
  * ```ts
  * import { HarnessProfile } from "effect-deepagents/profiles"
  *
- * const ours: HarnessProfile.HarnessProfile = {
+ * const qwen: HarnessProfile.HarnessProfile = {
  *   provider: "ollama",
  *   model: "qwen3",
  *   promptSuffix: "Answer in one paragraph.",
  *   excludedTools: ["task"]
  * }
- * const profile = HarnessProfile.resolve([...HarnessProfile.builtIn, ours], "ollama", "qwen3:8b")
+ * const profile = HarnessProfile.resolve([...HarnessProfile.builtIn, qwen], "ollama", "qwen3:8b")
  * ```
  */
 import * as Effect from "effect/Effect"
@@ -60,8 +60,8 @@ const decode = Schema.decodeUnknownEffect(HarnessProfile, { onExcessProperty: "e
 export const fromUnknown = (input: unknown): Effect.Effect<HarnessProfile, InvalidProfile> =>
   Effect.mapError(decode(input), ({ issue }) => {
     const { expected = "a profile", keys = [], path = "" } = problems(issue)[0] ?? {}
-    const found = brief(at(input, keys))
-    return new InvalidProfile({ problem: `${path || "the whole"}: expected ${expected}, got ${found}` })
+    const actual = brief(at(input, keys))
+    return new InvalidProfile({ problem: `${path || "the whole"}: expected ${expected}, got ${actual}` })
   })
 
 /** The longest text of a profile, in characters. */

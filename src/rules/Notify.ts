@@ -191,12 +191,14 @@ export const all = <E, R>(ways: ReadonlyArray<Layer.Layer<Notify, E, R>>): Layer
           send: (notification: Notification) =>
             Effect.gen(function* () {
               const { id } = notification
-              const done = open.get(id) ?? new Set()
-              open.set(id, done)
+              const successes = open.get(id) ?? new Set()
+              open.set(id, successes)
               const [oldest] = open.keys()
               if (open.size > mostOpen && oldest !== undefined) open.delete(oldest)
-              const left = services.filter((service) => !done.has(service))
-              const exits = yield* Effect.forEach(left, sendBy(notification, done), { concurrency: "unbounded" })
+              const remaining = services.filter((service) => !successes.has(service))
+              const exits = yield* Effect.forEach(remaining, sendBy(notification, successes), {
+                concurrency: "unbounded"
+              })
               const failed = exits.find(Exit.isFailure)
               if (failed !== undefined) return yield* failed
               open.delete(id)

@@ -81,8 +81,8 @@ export const fromUnknown = (input: unknown): Effect.Effect<Policy, InvalidPolicy
     const { expected = "a policy", keys = [], path = "" } = problems(issue)[0] ?? {}
     const last = keys.at(-1)
     const hint = typeof last === "string" && !fieldNames.has(last) ? didYouMean(last, fieldNames) : ""
-    const found = brief(at(input, keys))
-    return new InvalidPolicy({ policy: nameIn(input), path, problem: `expected ${expected}, got ${found}.${hint}` })
+    const actual = brief(at(input, keys))
+    return new InvalidPolicy({ policy: nameIn(input), path, problem: `expected ${expected}, got ${actual}.${hint}` })
   })
 
 /** The longest text of a policy, in characters. */
@@ -134,22 +134,22 @@ const name = "Policy"
 const rulings = (policies: ReadonlyArray<Policy>) => {
   const warned = Attached.make<Run, Set<string>>()
   const warn = (run: Run, text: string): Effect.Effect<void> => {
-    const known = warned.get(run) ?? new Set<string>()
-    warned.set(run, known)
-    if (known.has(text)) return Effect.void
-    known.add(text)
+    const texts = warned.get(run) ?? new Set<string>()
+    warned.set(run, texts)
+    if (texts.has(text)) return Effect.void
+    texts.add(text)
     return run.warn("policy", text)
   }
   const describeMisspelt = ({ argument, hint, rule }: Misspelt): string =>
     `${rule} has a pattern for the argument "${argument}", which the tool does not have, so it holds for all calls if it restricts, and for none if it allows.${hint}`
   const hasServers = policies.some(({ servers }) => servers !== undefined)
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
-    const found: Array<Misspelt> = []
+    const misspellings: Array<Misspelt> = []
     const answers = calls.map((call) => {
       const offered = run.offered.find((one) => one.name === call.name)
-      return decide(policies, call, offered?.parameters, (one) => found.push(one))?.ruling
+      return decide(policies, call, offered?.parameters, (one) => misspellings.push(one))?.ruling
     })
-    for (const one of found) yield* warn(run, describeMisspelt(one))
+    for (const one of misspellings) yield* warn(run, describeMisspelt(one))
     if (hasServers) {
       for (const { place, problem } of findStrangers(policies, run.offered)) yield* warn(run, `${place} ${problem}`)
     }

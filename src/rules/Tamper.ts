@@ -138,9 +138,9 @@ export const open = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Checkpoint.Checkpoint, Tampered | InvalidEncoding, SigningKey> {
   const { isSigned } = yield* SigningKey
   const refuse = (problem: string) => Effect.fail(new Tampered({ what: "checkpoint", threadId, problem }))
-  const read = Schema.decodeUnknownResult(Sealed)(sealed)
-  if (Result.isFailure(read)) return yield* refuse("it has no signature")
-  const { checkpoint, mac } = read.success
+  const result = Schema.decodeUnknownResult(Sealed)(sealed)
+  if (Result.isFailure(result)) return yield* refuse("it has no signature")
+  const { checkpoint, mac } = result.success
   if (!(yield* isSigned(textOf("checkpoint", threadId, checkpoint), mac))) {
     return yield* refuse("its signature is not of what it says, or of another thread or key")
   }
@@ -153,7 +153,7 @@ export interface Signed extends Schema.Schema.Type<typeof Signed> {}
 
 const encodeDecision = Schema.encodeSync(Schema.toCodecJson(Approval.Decision))
 
-const bound = (decision: Approval.Decision, request: Approval.Request, threadId: string): string =>
+const decisionText = (decision: Approval.Decision, request: Approval.Request, threadId: string): string =>
   textOf("decision", threadId, [
     request.id,
     request.toolName,
@@ -169,7 +169,7 @@ export const sign = (
   request: Approval.Request,
   threadId: string
 ): Effect.Effect<Signed, never, SigningKey> =>
-  SigningKey.use((key) => Effect.map(key.sign(bound(decision, request, threadId)), (mac) => ({ decision, mac })))
+  SigningKey.use((key) => Effect.map(key.sign(decisionText(decision, request, threadId)), (mac) => ({ decision, mac })))
 
 /** Decodes a decision that is signed for this request with its present tool, arguments and description. */
 export const verify = Effect.fnUntraced(function* (
@@ -179,10 +179,10 @@ export const verify = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Approval.Decision, Tampered, SigningKey> {
   const { isSigned } = yield* SigningKey
   const refuse = (problem: string) => Effect.fail(new Tampered({ what: "decision", threadId, problem }))
-  const read = Schema.decodeUnknownResult(Signed)(signed)
-  if (Result.isFailure(read)) return yield* refuse("it is no decision with a signature")
-  const { decision, mac } = read.success
-  return (yield* isSigned(bound(decision, request, threadId), mac))
+  const result = Schema.decodeUnknownResult(Signed)(signed)
+  if (Result.isFailure(result)) return yield* refuse("it is no decision with a signature")
+  const { decision, mac } = result.success
+  return (yield* isSigned(decisionText(decision, request, threadId), mac))
     ? decision
     : yield* refuse("its signature is of another request, thread or key, or it was changed")
 })

@@ -50,27 +50,27 @@ const isTexts = (value: Json | undefined): value is ReadonlyArray<string> =>
 const fieldOf = (schema: Json | undefined, able: Able): JsonObject | undefined => {
   if (!isObject(schema)) return undefined
   const { default: preset, description, items, title, type } = schema
-  const said = {
+  const metadata = {
     ...(preset === undefined || typeof preset === "object" ? {} : { default: preset }),
     ...(typeof title === "string" ? { title } : {}),
     ...(typeof description === "string" ? { description } : {})
   }
   const options = schema["enum"]
-  if (isTexts(options)) return { ...said, type: "string", enum: options }
+  if (isTexts(options)) return { ...metadata, type: "string", enum: options }
   if (type === "array" && able.many === true && isObject(items) && isTexts(items["enum"])) {
-    return { ...said, type: "array", items: { type: "string", enum: items["enum"] } }
+    return { ...metadata, type: "array", items: { type: "string", enum: items["enum"] } }
   }
-  return typeof type === "string" && primitives.has(type) ? { ...said, type } : undefined
+  return typeof type === "string" && primitives.has(type) ? { ...metadata, type } : undefined
 }
 
 const fieldsOf = (schema: JsonObject, able: Able): Form["requestedSchema"] | undefined => {
   const { properties, required, type } = schema
   if (type !== "object" || !isObject(properties)) return undefined
   const fields = Object.entries(properties).map(([name, each]) => [name, fieldOf(each, able)] as const)
-  const known = fields.flatMap(([name, field]) => (field === undefined ? [] : [[name, field] as const]))
-  if (known.length === 0 || known.length < fields.length) return undefined
+  const usableFields = fields.flatMap(([name, field]) => (field === undefined ? [] : [[name, field] as const]))
+  if (usableFields.length === 0 || usableFields.length < fields.length) return undefined
   const needed = Array.isArray(required) ? required.filter(Predicate.isString) : []
-  return { type: "object", properties: Object.fromEntries(known), required: needed }
+  return { type: "object", properties: Object.fromEntries(usableFields), required: needed }
 }
 
 const one = (field: JsonObject): Form["requestedSchema"] => ({
@@ -90,20 +90,20 @@ const decision: Form["requestedSchema"] = {
   required: ["decision"]
 }
 
-const shown = 4_000
+const textLimit = 4_000
 
 const isQuestion = ({ allow, answer }: Approval.Request): boolean => answer !== undefined || !allow.includes("approve")
 
 /** Makes the form of a request. It quotes the words of a model. */
 export const make = (request: Approval.Request, able: Able = {}): Form => {
   const { answer, arguments: given, description, toolName } = request
-  const details = cut(JSON.stringify(given, null, 2), shown)
+  const details = cut(JSON.stringify(given, null, 2), textLimit)
   if (!isQuestion(request)) {
     const message = `${visible(description)}\nMay the tool ${toolName} be called with this?\n${quote(details)}`
     return { message, requestedSchema: decision }
   }
   const { answer: _, question: __, ...rest } = given
-  const more = Object.keys(rest).length === 0 ? "" : `\n${quote(cut(JSON.stringify(rest, null, 2), shown))}`
+  const more = Object.keys(rest).length === 0 ? "" : `\n${quote(cut(JSON.stringify(rest, null, 2), textLimit))}`
   const schema = answer ?? {}
   return {
     message: `${visible(description)}${more}`,
@@ -133,7 +133,7 @@ export const decisionOf = (
   }
   const schema = request.answer ?? {}
   if (fieldsOf(schema, able) !== undefined) return Approval.respond(request, fields)
-  const said = fields["answer"] ?? null
-  const isText = fieldOf(schema, able) !== undefined || typeof said !== "string"
-  return Approval.respond(request, isText ? said : parseValue(said))
+  const answer = fields["answer"] ?? null
+  const isText = fieldOf(schema, able) !== undefined || typeof answer !== "string"
+  return Approval.respond(request, isText ? answer : parseValue(answer))
 }

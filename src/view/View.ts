@@ -13,7 +13,7 @@
  *
  * declare const events: Stream.Stream<AgentEvent.AgentEvent>
  *
- * const shown = Stream.runFold(events, () => View.empty, (view, event) => {
+ * const finalView = Stream.runFold(events, () => View.empty, (view, event) => {
  *   const [next, parts] = View.reduce(view, event)
  *   for (const part of parts) console.log(part.kind)
  *   return next

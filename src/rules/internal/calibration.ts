@@ -99,17 +99,17 @@ const poolsOf = (labelled: ReadonlyArray<Labelled>): ReadonlyArray<Pool> => {
 
 /** Pools neighbours until the measure of the pools rises (pool adjacent violators). */
 const mergePools = (pools: ReadonlyArray<Pool>, measure: (pool: Pool) => number): ReadonlyArray<Pool> => {
-  const kept: Array<Pool> = []
+  const stack: Array<Pool> = []
   for (const pool of pools) {
     let last = pool
-    for (let before = kept.at(-1); before !== undefined; before = kept.at(-1)) {
+    for (let before = stack.at(-1); before !== undefined; before = stack.at(-1)) {
       if (measure(before) < measure(last)) break
-      kept.pop()
+      stack.pop()
       last = { yes: before.yes + last.yes, count: before.count + last.count, to: last.to }
     }
-    kept.push(last)
+    stack.push(last)
   }
-  return kept
+  return stack
 }
 
 const stepAt = (steps: ReadonlyArray<Step>, stated: number): Step | undefined => {

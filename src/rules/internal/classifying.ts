@@ -29,8 +29,11 @@ const countRefusal =
   (thread: string) =>
   (judged: Judged): Judged => {
     const others = Object.entries(judged.refusals).filter(([name]) => name !== thread)
-    const kept = others.slice(Math.max(0, others.length + 1 - mostThreads))
-    return { ...judged, refusals: Object.fromEntries([...kept, [thread, (valueIn(judged.refusals, thread) ?? 0) + 1]]) }
+    const recentThreads = others.slice(Math.max(0, others.length + 1 - mostThreads))
+    return {
+      ...judged,
+      refusals: Object.fromEntries([...recentThreads, [thread, (valueIn(judged.refusals, thread) ?? 0) + 1]])
+    }
   }
 
 /** Lets the classifier decide once on all requests that it may decide on. */
@@ -65,11 +68,11 @@ export const classifyBy =
       const decided = new Set(decisions.map(({ id }) => id))
       const waiting = new Set(all.map(({ id }) => id))
       // From now on a person decides on the other items.
-      const left = items.flatMap(({ id }) => (decided.has(id) ? [] : [id]))
+      const otherIds = items.flatMap(({ id }) => (decided.has(id) ? [] : [id]))
       yield* change((last) => ({
         ...last,
         failures: 0,
-        left: [...last.left.filter((id) => waiting.has(id) && !left.includes(id)), ...left]
+        left: [...last.left.filter((id) => waiting.has(id) && !otherIds.includes(id)), ...otherIds]
       }))
       const one = Effect.fnUntraced(function* (decision: Approval.Decision) {
         yield* decide([decision], { by })

@@ -104,7 +104,7 @@ const matchesIn = (
 ): ReadonlyArray<Match> => {
   if (rules === undefined) return []
   const { onMisspelt, parameters } = context
-  const found: Array<Match> = []
+  const matches: Array<Match> = []
   const list = listOf(rules)
   for (const [index, one] of list.entries()) {
     const { arguments: patterns, ...rule }: Rule = typeof one === "string" ? { ruling: one } : one
@@ -113,10 +113,10 @@ const matchesIn = (
     for (const argument of wrong) onMisspelt({ rule: by, argument, hint: didYouMean(argument, parameters ?? []) })
     const fit = fitOf(context, { arguments: patterns, command: rule.command, ruling: rule.ruling }, wrong.length > 0)
     if (fit === "not") continue
-    found.push({ by, rule, isNamed, patterns: wrong.length > 0 ? undefined : patterns, isSure: fit === "surely" })
+    matches.push({ by, rule, isNamed, patterns: wrong.length > 0 ? undefined : patterns, isSure: fit === "surely" })
     if (fit === "surely") break
   }
-  return found
+  return matches
 }
 
 const isSure = (found: ReadonlyArray<Match>): boolean => found.some((match) => match.isSure)
@@ -141,14 +141,14 @@ const byName = (
   if (rules === undefined) return []
   const all = Object.keys(rules)
   const own = Object.hasOwn(rules, name) ? name : all.find((one) => !isWild(one) && names([one], name))
-  const found = own === undefined ? [] : matchesIn(context, policy, `${place}.${own}`, rules[own], isNamed)
-  if (isSure(found)) return found
+  const ownMatches = own === undefined ? [] : matchesIn(context, policy, `${place}.${own}`, rules[own], isNamed)
+  if (isSure(ownMatches)) return ownMatches
   const others = all.flatMap((one) => {
     if (one === own || !(isWild(one) ? matchesName(one, name, true) : foldName(one) === foldName(name))) return []
     const matches = matchesIn(context, policy, `${place}.${one}`, rules[one], false)
     return own === undefined && isWild(one) && matchesName(one, name, false) ? matches : restrictionsIn(matches)
   })
-  return [...found, ...others]
+  return [...ownMatches, ...others]
 }
 
 /** Checks whether annotations may allow a call: the annotations of a server only if the policy trusts the server. */
@@ -160,12 +160,12 @@ const mayVouch = ({ annotations }: Call, servers: Policy["servers"]): boolean =>
 
 const byAnnotation = (context: Context, policy: string, { annotations, servers }: Policy): ReadonlyArray<Match> => {
   if (annotations === undefined) return []
-  const found = annotated.flatMap((annotation) =>
+  const matches = annotated.flatMap((annotation) =>
     context.call.annotations[annotation] === true
       ? matchesIn(context, policy, `annotations.${annotation}`, annotations[annotation], false)
       : []
   )
-  return mayVouch(context.call, servers) ? found : restrictionsIn(found)
+  return mayVouch(context.call, servers) ? matches : restrictionsIn(matches)
 }
 
 /** The server's own name of a tool. Without it, the rest of the tool's name behind the server's. */
@@ -184,10 +184,10 @@ const byServer = (context: Context, policy: string, servers: Policy["servers"]):
     if (one !== server && foldName(one) !== foldName(server)) return []
     const { default: otherwise, tools } = servers[one] ?? {}
     const named = byName(context, policy, `servers.${one}.tools`, tools, name, true)
-    const found = isSure(named)
+    const matches = isSure(named)
       ? named
       : [...named, ...matchesIn(context, policy, `servers.${one}.default`, otherwise, false)]
-    return one === server ? found : restrictionsIn(found)
+    return one === server ? matches : restrictionsIn(matches)
   })
 }
 
@@ -209,12 +209,12 @@ const matchesOf = (context: Context, policy: Policy, policyName: string): Readon
     () => byAnnotation(context, policyName, policy),
     () => matchesIn(context, policyName, "default", policy.default, false)
   ]
-  const found: Array<Match> = []
+  const matches: Array<Match> = []
   for (const level of levels) {
-    found.push(...level())
-    if (isSure(found)) break
+    matches.push(...level())
+    if (isSure(matches)) break
   }
-  return [...found.filter((match) => match.isSure), ...found.filter((match) => !match.isSure)]
+  return [...matches.filter((match) => match.isSure), ...matches.filter((match) => !match.isSure)]
 }
 
 /** A name of a server or of its tool that seems misspelt, and the consequence. */
@@ -230,9 +230,9 @@ const findStrangersIn = (
 ): ReadonlyArray<Stranger> =>
   named.flatMap((one) => {
     if (there.has(one)) return []
-    const meant = [...there].find((name) => foldName(name) === foldName(one))
-    if (meant !== undefined) {
-      const problem = `is written otherwise than ${JSON.stringify(meant)}, so its rules restrict that, and allow nothing.`
+    const namesake = [...there].find((name) => foldName(name) === foldName(one))
+    if (namesake !== undefined) {
+      const problem = `is written otherwise than ${JSON.stringify(namesake)}, so its rules restrict that, and allow nothing.`
       return [{ place: `${place}.${one}`, problem }]
     }
     const hint = didYouMean(one, there)
@@ -245,11 +245,11 @@ export const findStrangers = (
   policies: ReadonlyArray<Policy>,
   offered: ReadonlyArray<Pick<Call, "name" | "annotations">>
 ): ReadonlyArray<Stranger> => {
-  const found = new Map<string, Set<string>>()
+  const toolsByServer = new Map<string, Set<string>>()
   for (const tool of offered) {
     const { server } = tool.annotations
     if (server === undefined) continue
-    found.set(server, (found.get(server) ?? new Set()).add(ownName(tool, server)))
+    toolsByServer.set(server, (toolsByServer.get(server) ?? new Set()).add(ownName(tool, server)))
   }
   return policies.flatMap((policy, index) => {
     const servers = Object.entries(policy.servers ?? {})
@@ -258,13 +258,13 @@ export const findStrangers = (
       ...findStrangersIn(
         who,
         servers.map(([name]) => name),
-        new Set(found.keys())
+        new Set(toolsByServer.keys())
       ),
       ...servers.flatMap(([name, { tools = {} }]) =>
         findStrangersIn(
           `${who}.${name}.tools`,
-          Object.keys(tools).filter((one) => !isWild(one) && !names([...(found.get(name) ?? [])], one)),
-          found.get(name) ?? new Set()
+          Object.keys(tools).filter((one) => !isWild(one) && !names([...(toolsByServer.get(name) ?? [])], one)),
+          toolsByServer.get(name) ?? new Set()
         )
       )
     ]
@@ -273,8 +273,8 @@ export const findStrangers = (
 
 /** The arguments of the model, and the arguments that the tool runs with if they differ. */
 const viewsOf = (call: Call, parameters: JsonObject | undefined): ReadonlyArray<JsonObject> => {
-  const given = call.given === undefined ? withDefaults(parameters ?? {}, call.arguments) : call.given()
-  return given === call.arguments ? [given] : [call.arguments, given]
+  const effectiveArgs = call.given === undefined ? withDefaults(parameters ?? {}, call.arguments) : call.given()
+  return effectiveArgs === call.arguments ? [effectiveArgs] : [call.arguments, effectiveArgs]
 }
 
 /** The calls that an approval for good covers: their key, and a text for a person. */
@@ -295,12 +295,12 @@ const likenessOf = ({ patterns, rule }: Match, call: Call): Likeness => {
   const matched = views.map((args) =>
     Object.fromEntries(Object.entries(args).filter(([name]) => named.has(foldName(name))))
   )
-  const shown = [...new Set(matched.flatMap(Object.keys))]
-  return shown.length === 0
+  const argumentNames = [...new Set(matched.flatMap(Object.keys))]
+  return argumentNames.length === 0
     ? { key: `${ruleKey} ${canonical(views)}`, text: `calls of ${call.name} with the same arguments` }
     : {
         key: `${ruleKey} ${canonical(matched)}`,
-        text: `calls of ${call.name} with the same ${shown.join(", ")}, whatever else they say`
+        text: `calls of ${call.name} with the same ${argumentNames.join(", ")}, whatever else they say`
       }
 }
 
@@ -341,9 +341,9 @@ export const decide = (
   let overridden: ReadonlyArray<Ruling.Ruling> = []
   let isFixed = false
   for (const [index, policy] of policies.entries()) {
-    const found = matchesOf(context, policy, nameOf(policy, index))
-    if (found.length === 0) continue
-    const rulings = found.map((match) => rulingOf(match, call, lastView))
+    const matches = matchesOf(context, policy, nameOf(policy, index))
+    if (matches.length === 0) continue
+    const rulings = matches.map((match) => rulingOf(match, call, lastView))
     if (isFixed) current = [...current, ...rulings]
     else {
       overridden = [...current, ...overridden]

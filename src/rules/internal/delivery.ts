@@ -26,8 +26,8 @@ export const claimedByOther = (claim: Claim | undefined, by: Approval.Principal,
     : undefined
 
 export const placeOf = (id: string, among: ReadonlyMap<string, Place>): Effect.Effect<Place, InboxError> => {
-  const found = among.get(id)
-  return found === undefined ? failWith(id, { _tag: "NotFound" }) : Effect.succeed(found)
+  const place = among.get(id)
+  return place === undefined ? failWith(id, { _tag: "NotFound" }) : Effect.succeed(place)
 }
 
 /** The parts of an inbox that a delivery needs. */
@@ -40,16 +40,16 @@ interface Delivery {
 
 /** Drops repeated decisions. Two different decisions on one request fail. */
 const uniqueDecisions = Effect.fnUntraced(function* (decisions: ReadonlyArray<Approval.Decision>) {
-  const known = new Map<string, string>()
+  const contents = new Map<string, string>()
   const unique: Array<Approval.Decision> = []
   for (const decision of decisions) {
     const content = canonical(fromUnknown(decision))
-    const before = known.get(decision.id)
+    const before = contents.get(decision.id)
     if (before === content) continue
     if (before !== undefined) {
       return yield* failWith(decision.id, { _tag: "Refused", problem: "there are two decisions on it; give one" })
     }
-    known.set(decision.id, content)
+    contents.set(decision.id, content)
     unique.push(decision)
   }
   return unique

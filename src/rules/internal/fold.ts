@@ -30,8 +30,8 @@ const patterns = new Map<string, ReadonlyArray<string>>()
 
 /** The forms of a pattern. Its wildcards stay. */
 export const patternForms = (pattern: string): ReadonlyArray<string> => {
-  const known = patterns.get(pattern)
-  if (known !== undefined) return known
+  const cachedForms = patterns.get(pattern)
+  if (cachedForms !== undefined) return cachedForms
   const folded = fold(pattern)
   const forms = [...new Set([folded, withoutDots(folded)])]
   if (patterns.size < 10_000) patterns.set(pattern, forms)

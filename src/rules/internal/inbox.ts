@@ -49,12 +49,12 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
   /** Removes claims from the book: all, or those of one principal. */
   const forget = (ids: ReadonlyArray<string>, by?: Approval.Principal) =>
     change((current) => {
-      const gone = ids.filter(
+      const claimedIds = ids.filter(
         (id) => Object.hasOwn(current.claims, id) && (by === undefined || current.claims[id]?.by.id === by.id)
       )
-      if (gone.length === 0) return { value: undefined, book: undefined }
-      const kept = Object.entries(current.claims).filter(([id]) => !gone.includes(id))
-      return { value: undefined, book: { ...current, claims: Object.fromEntries(kept) } }
+      if (claimedIds.length === 0) return { value: undefined, book: undefined }
+      const otherClaims = Object.entries(current.claims).filter(([id]) => !claimedIds.includes(id))
+      return { value: undefined, book: { ...current, claims: Object.fromEntries(otherClaims) } }
     })
 
   const claim: Service["claim"] = Effect.fnUntraced(function* (id, { by, for: time = "15 minutes" }) {
@@ -68,8 +68,8 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
     const other = yield* change((current) => {
       const other = claimedByOther(Object.hasOwn(current.claims, id) ? current.claims[id] : undefined, by, now)
       if (other !== undefined) return { value: other, book: undefined }
-      const kept = Object.entries(current.claims).filter(([, one]) => one.until > now)
-      return { value: undefined, book: { ...current, claims: { ...Object.fromEntries(kept), [id]: mine } } }
+      const openClaims = Object.entries(current.claims).filter(([, one]) => one.until > now)
+      return { value: undefined, book: { ...current, claims: { ...Object.fromEntries(openClaims), [id]: mine } } }
     })
     if (other !== undefined) return yield* failWith(id, other)
     // Somebody may have decided on it before the claim was written.

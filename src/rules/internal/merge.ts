@@ -20,16 +20,16 @@ const ofSandbox: { readonly [S in Sandbox]: Permissions.Options | undefined } = 
 
 /** The combined reach: the last policy's, unless an earlier one is strict and narrower. */
 export const sandboxOf = (policies: ReadonlyArray<Policy>): Sandbox | undefined => {
-  let found: Sandbox | undefined
+  let result: Sandbox | undefined
   let isFixed = false
   const rank = (one: Sandbox): number => Sandbox.literals.indexOf(one)
   for (const policy of policies) {
     const { sandbox } = policy
     if (sandbox === undefined) continue
-    if (found === undefined || !isFixed || rank(sandbox) < rank(found)) found = sandbox
+    if (result === undefined || !isFixed || rank(sandbox) < rank(result)) result = sandbox
     isFixed ||= isStrict(policy, "sandbox")
   }
-  return found
+  return result
 }
 
 /**
@@ -65,24 +65,24 @@ const amounts = ["tokens", "cost", "toolCalls", "rounds", "time"] as const
 
 /** The combined limits: the last policy's, unless an earlier one is strict and lower. */
 export const budgetOf = (policies: ReadonlyArray<Policy>): Limits | undefined => {
-  let found: { -readonly [Key in keyof Limits]: Limits[Key] } | undefined
+  let result: { -readonly [Key in keyof Limits]: Limits[Key] } | undefined
   const fixed = new Set<string>()
   for (const policy of policies) {
     const { budget } = policy
     if (budget === undefined) continue
-    found ??= {}
+    result ??= {}
     for (const kind of amounts) {
       const amount = budget[kind]
       if (amount === undefined) continue
-      const before = found[kind]
-      found[kind] = before !== undefined && fixed.has(kind) ? Math.min(before, amount) : amount
+      const before = result[kind]
+      result[kind] = before !== undefined && fixed.has(kind) ? Math.min(before, amount) : amount
       if (isStrict(policy, "budget")) fixed.add(kind)
     }
     if (budget.onExhausted === undefined || fixed.has("onExhausted")) continue
-    found.onExhausted = budget.onExhausted
+    result.onExhausted = budget.onExhausted
     if (isStrict(policy, "budget")) fixed.add("onExhausted")
   }
-  return amounts.some((kind) => found?.[kind] !== undefined) ? found : undefined
+  return amounts.some((kind) => result?.[kind] !== undefined) ? result : undefined
 }
 
 /** Checks whether one pattern covers all hosts of another. */

@@ -36,10 +36,10 @@ const reserve = ({ change }: Room, items: ReadonlyArray<Item>, now: number) => {
     const isReserved = (id: string): boolean => Object.hasOwn(current.telling, id) && (current.telling[id] ?? 0) > now
     const added = items.filter(({ id }) => !Object.hasOwn(current.told, id) && !isReserved(id))
     if (added.length === 0) return { value: added, book: undefined }
-    const told = Object.fromEntries(Object.entries(current.told).filter(([id]) => ids.has(id)))
+    const notices = Object.fromEntries(Object.entries(current.told).filter(([id]) => ids.has(id)))
     const reserved = Object.entries(current.telling).filter(([id]) => isReserved(id))
     const telling = Object.fromEntries([...reserved, ...added.map(({ id }) => [id, now + patience] as const)])
-    return { value: added, book: { ...current, told, telling } }
+    return { value: added, book: { ...current, told: notices, telling } }
   })
 }
 
@@ -48,25 +48,25 @@ export const notifyBy = (room: Room): Effect.Effect<ReadonlyArray<Item>, InboxEr
     const { send } = yield* Notify
     const items = yield* room.list
     const now = yield* Clock.currentTimeMillis
-    const chosen = yield* reserve(room, items, now)
-    if (chosen.length === 0) return []
-    const mine = new Set(chosen.map(({ id }) => id))
-    const sent: Array<Item> = []
+    const dueItems = yield* reserve(room, items, now)
+    if (dueItems.length === 0) return []
+    const mine = new Set(dueItems.map(({ id }) => id))
+    const sentItems: Array<Item> = []
     // The next call tries unsent items again. After a crash, another process tries them when the time is over.
     const settle = room.change((current) => {
       const telling = Object.entries(current.telling).filter(([id]) => !mine.has(id))
-      const told = { ...current.told, ...Object.fromEntries(sent.map(({ id }) => [id, now])) }
-      return { value: undefined, book: { ...current, told, telling: Object.fromEntries(telling) } }
+      const notices = { ...current.told, ...Object.fromEntries(sentItems.map(({ id }) => [id, now])) }
+      return { value: undefined, book: { ...current, told: notices, telling: Object.fromEntries(telling) } }
     })
     yield* Effect.forEach(
-      chosen,
+      dueItems,
       (item) =>
         Effect.matchCauseEffect(send(notificationOf(item)), {
-          onSuccess: () => Effect.sync(() => sent.push(item)),
+          onSuccess: () => Effect.sync(() => sentItems.push(item)),
           onFailure: (cause) => Effect.logWarning(messageOf(Cause.squash(cause)))
         }),
       { concurrency: 4, discard: true }
     ).pipe(Effect.onInterrupt(() => Effect.ignore(settle)))
     yield* settle
-    return sent
+    return sentItems
   })

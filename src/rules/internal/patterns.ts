@@ -41,16 +41,16 @@ const any = -4
 const compiled = new Map<string, ReadonlyArray<number>>()
 
 const compile = (pattern: string): ReadonlyArray<number> => {
-  const known = compiled.get(pattern)
-  if (known !== undefined) return known
+  const cachedTokens = compiled.get(pattern)
+  if (cachedTokens !== undefined) return cachedTokens
   const parts = pattern.match(/\*{2,}|[^]/gu) ?? []
-  const made = parts.map((text, index) => {
+  const tokens = parts.map((text, index) => {
     if (text === "?") return one
     if (text === "*") return (parts[index - 1] ?? " ") === " " && (parts[index + 1] ?? " ") === " " ? words : some
     return text.startsWith("**") ? any : (text.codePointAt(0) ?? one)
   })
-  if (compiled.size < 10_000) compiled.set(pattern, made)
-  return made
+  if (compiled.size < 10_000) compiled.set(pattern, tokens)
+  return tokens
 }
 
 /** The longest text for patterns, in characters. A longer text fits each rule that restricts, and no rule that allows. */
@@ -129,9 +129,9 @@ const hasInOrder = (texts: ReadonlyArray<string>, text: string): boolean => {
   if (!text.startsWith(first)) return false
   let from = first.length
   for (const other of others) {
-    const found = text.indexOf(other, from)
-    if (found === -1) return false
-    from = found + other.length
+    const place = text.indexOf(other, from)
+    if (place === -1) return false
+    from = place + other.length
   }
   return text.length - last.length >= from && text.endsWith(last)
 }

@@ -92,14 +92,14 @@ export const makePlaces = ({ book, live, severityOf, store, tasks }: Sources) =>
 
   /** All requests of the store, or of one thread. */
   const inStore = Effect.fnUntraced(function* (threadId: string | undefined) {
-    const found: Array<Found> = []
+    const requests: Array<Found> = []
     let cursor: string | undefined
     do {
       const page: Listing<Found> = yield* store.waiting(defined({ threadId, limit: pageSize, cursor }))
-      for (const one of page.items) found.push(one)
+      for (const one of page.items) requests.push(one)
       cursor = page.next ?? undefined
     } while (cursor !== undefined)
-    return found
+    return requests
   })
 
   /** All pending requests, the oldest first. */
@@ -118,12 +118,12 @@ export const makePlaces = ({ book, live, severityOf, store, tasks }: Sources) =>
     Effect.gen(function* () {
       const toPlace = yield* itemMaker
       const own = new Map((yield* here).map((one) => [one.request.id, one]))
-      const found = new Map<string, Place>()
+      const places = new Map<string, Place>()
       for (const id of ids) {
         const one: Found | undefined = own.get(id) ?? (yield* store.waitingFor(id))
-        if (one !== undefined) found.set(id, toPlace(one))
+        if (one !== undefined) places.set(id, toPlace(one))
       }
-      return found
+      return places
     }).pipe(Effect.mapError(unavailable))
 
   return { list, find }

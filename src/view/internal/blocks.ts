@@ -46,8 +46,8 @@ const heading = /^ {0,3}#{1,6}(?:\s|$)/
 const row = /^\s*\|/
 
 const closes = (line: string, mark: string): boolean => {
-  const found = /^\s*(`{3,}|~{3,})\s*$/.exec(line)?.[1]
-  return found !== undefined && found[0] === mark[0] && found.length >= mark.length
+  const fence = /^\s*(`{3,}|~{3,})\s*$/.exec(line)?.[1]
+  return fence !== undefined && fence[0] === mark[0] && fence.length >= mark.length
 }
 
 interface Working {

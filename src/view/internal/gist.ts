@@ -118,6 +118,6 @@ export const summarise = (result: string, details: Json | undefined): Summary =>
 
 /** Gives the last output of a running tool. */
 export const progressOf = (progress: Json): string => {
-  const said = isObject(progress) ? (progress["output"] ?? progress["message"] ?? progress["phase"]) : progress
-  return clean(typeof said === "string" ? said.slice(-2_000) : stringify(said ?? progress).slice(0, 400)).trimEnd()
+  const value = isObject(progress) ? (progress["output"] ?? progress["message"] ?? progress["phase"]) : progress
+  return clean(typeof value === "string" ? value.slice(-2_000) : stringify(value ?? progress).slice(0, 400)).trimEnd()
 }
