@@ -27,8 +27,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import * as MemoryBackend from "../backends/MemoryBackend.ts"
 import { type Agent, describe } from "../core/Agent.ts"
 import type { Request } from "../core/Approval.ts"
+import type { Backend } from "../core/Backend.ts"
 import { Json, JsonObject } from "../core/Json.ts"
 import { HumanMessage, Message } from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
@@ -66,6 +68,10 @@ export const Case = Schema.Struct({
   tools: Schema.optionalKey(Texts),
   /** The tools that are not called. */
   avoids: Schema.optionalKey(Texts),
+  /** The files that the case begins with, by their paths: `Eval.files` gives them. */
+  files: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+  /** The files that are there at the end: a text that each has in it, `null` for a file that is gone. `Scorers.files` checks them. */
+  leaves: Schema.optionalKey(Schema.Record(Schema.String, Schema.NullOr(Schema.String))),
   /** The most rounds that the case should take. It is reported, and fails nothing. */
   rounds: Schema.optionalKey(Count),
   /** The most tokens that the case should take. It is reported, and fails nothing. */
@@ -98,6 +104,9 @@ export interface Trial<out Output = unknown> {
   readonly rounds: number
   readonly time: number
 }
+
+/** The files of a case, in memory: for the `layer` of a suite. */
+export const files = ({ files: given = {} }: Case): Layer.Layer<Backend> => MemoryBackend.layer({ files: given })
 
 /** Judges a trial, with evidence. A scorer that uses a model tells its usage by `Scorers.charge`. */
 export type Scorer<in Output = unknown, out E = never, out R = never> = (

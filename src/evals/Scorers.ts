@@ -137,6 +137,21 @@ export const file =
       })
     })
 
+/** Checks the files that the case expects at its end (`leaves`), in the `Backend`. */
+export const files: Scorer<unknown, never, Backend> = (trial) =>
+  Effect.forEach(
+    Object.entries(trial.case.leaves ?? {}),
+    Effect.fnUntraced(function* ([path, text]) {
+      const name = `file ${path}`
+      if (text !== null) return yield* file(path, (found) => found.includes(text))(trial)
+      const backend = yield* Backend
+      return yield* Effect.match(backend.read(path, { limit: 0 }), {
+        onSuccess: () => [scoreOf(name, false, "it is still there")],
+        onFailure: ({ message, reason }) => [scoreOf(name, reason._tag === "NotFound", message)]
+      })
+    })
+  ).pipe(Effect.map((scores) => scores.flat()))
+
 /** A scorer whose scores are told, and fail no trial: for cost, time and other efficiency. */
 export const reported =
   <O, E, R>(scorer: Scorer<O, E, R>): Scorer<O, E, R> =>

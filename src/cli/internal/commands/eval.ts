@@ -95,8 +95,11 @@ export const evaluate = Effect.fnUntraced(function* (context: Context, options: 
     Eval.suite({
       agent,
       cases,
-      scorers: [Scorers.expectations],
-      layer: () => Layer.mergeAll(app.files("evaluation"), decide(context)),
+      scorers: [Scorers.expectations, Scorers.files],
+      layer: (one) => {
+        const services = Layer.mergeAll(app.files("evaluation"), decide(context))
+        return one.files === undefined && one.leaves === undefined ? services : Layer.merge(services, Eval.files(one))
+      },
       trials: options.trials,
       k: options.k,
       concurrency: options.concurrency
