@@ -9,32 +9,55 @@ export const signOf = (vector: ArrayLike<number>, centre: ArrayLike<number>): Ui
   return sign
 }
 
-/** The number of bits that are set. */
-const countBits = (bits: number): number => {
-  const pairs = bits - ((bits >>> 1) & 0x55555555)
-  const nibbles = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333)
-  return Math.imul((nibbles + (nibbles >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
-}
-
 /** The distance of places that are left out. */
 export const leftOut = 0xffff
 
-/** Fills in the Hamming distances of the signatures from one place to another. */
+/** The largest distance of two signatures. */
+const most = 60_000
+
+/**
+ * The distances from a vector for each byte of a signature, 256 a byte. A bit on the other side of the centre counts as
+ * much as the vector is away from the centre there: bits that nearly differ count little.
+ */
+export const costsOf = (vector: ArrayLike<number>, centre: ArrayLike<number>): Uint16Array => {
+  const own = new Uint8Array(signOf(vector, centre).buffer)
+  const weights = new Float64Array(own.length * 8)
+  for (let at = 0; at < vector.length; at++) weights[at] = Math.abs((vector[at] ?? 0) - (centre[at] ?? 0))
+  const scale =
+    most /
+    Math.max(
+      1e-30,
+      weights.reduce((sum, weight) => sum + weight, 0)
+    )
+  const costs = new Uint16Array(own.length * 256)
+  const sums = new Float64Array(256)
+  for (let byte = 0; byte < own.length; byte++) {
+    for (let differing = 1; differing < 256; differing++) {
+      const lowest = 31 - Math.clz32(differing & -differing)
+      sums[differing] = (sums[differing & (differing - 1)] ?? 0) + (weights[byte * 8 + lowest] ?? 0)
+      costs[byte * 256 + (differing ^ (own[byte] ?? 0))] = Math.round((sums[differing] ?? 0) * scale)
+    }
+  }
+  return costs
+}
+
+/** Fills in the distances of the signatures from one place to another. */
 export const measure = (
   signs: Uint32Array,
-  wanted: Uint32Array,
+  costs: Uint16Array,
   [from, to]: readonly [number, number],
   isKept: (place: number) => boolean,
   distances: Uint16Array
 ): void => {
-  const width = wanted.length
+  const bytes = new Uint8Array(signs.buffer, signs.byteOffset, signs.byteLength)
+  const width = costs.length / 256
   for (let place = from, at = from * width; place < to; place++, at += width) {
     if (!isKept(place)) {
       distances[place] = leftOut
       continue
     }
     let sum = 0
-    for (let word = 0; word < width; word++) sum += countBits((wanted[word] ?? 0) ^ (signs[at + word] ?? 0))
+    for (let byte = 0; byte < width; byte++) sum += costs[byte * 256 + (bytes[at + byte] ?? 0)] ?? 0
     distances[place] = sum
   }
 }

@@ -22,7 +22,7 @@ interface Held {
 /** Gives the nearest chunks by signature, as many as asked for or more. */
 export interface Signatures {
   readonly candidates: (
-    signOf: (centre: Float32Array) => Uint32Array,
+    costsOf: (centre: Float32Array) => Uint16Array,
     count: number,
     documents: ReadonlySet<number> | undefined
   ) => Effect.Effect<ReadonlyArray<number>, Reason>
@@ -122,12 +122,12 @@ export const makeSignatures = (sql: SqlClient, space: number): Signatures => {
   })
 
   return {
-    candidates: (signOf, count, documents) =>
+    candidates: (costsOf, count, documents) =>
       turn.withPermit(
         Effect.gen(function* () {
           const current = yield* catchUp
           if (current === undefined) return []
-          const wanted = signOf(current.centre)
+          const costs = costsOf(current.centre)
           const distances = new Uint16Array(current.count).fill(leftOut)
           const isKept = (place: number) => {
             const document = current.documents[place] ?? 0
@@ -135,7 +135,7 @@ export const makeSignatures = (sql: SqlClient, space: number): Signatures => {
           }
           for (let from = 0; from < current.count; from += pages.places) {
             if (from > 0) yield* Effect.yieldNow
-            measure(current.signs, wanted, [from, Math.min(current.count, from + pages.places)], isKept, distances)
+            measure(current.signs, costs, [from, Math.min(current.count, from + pages.places)], isKept, distances)
           }
           return nearestPlaces(distances, count).map((place) => current.chunks[place] ?? 0)
         })

@@ -8,12 +8,15 @@ import type { Filter, Hit } from "../../RagIndex.ts"
 import { byScore, conditionsOf } from "../entries.ts"
 import { wordsOf } from "../queryWords.ts"
 import { hitColumns, numberIn, type Reason, rowsOf, toHit } from "../rows.ts"
-import { signOf } from "../signs.ts"
+import { costsOf } from "../signs.ts"
 import type { Signatures } from "./memory.ts"
 import { bytesIn, floatsOf, textsOf } from "./rows.ts"
 
 /** The chunks of a namespace up to which words are searched in the caller's thread, and no word is too frequent. */
 const few = 2_000
+
+/** The least chunks that are scored exactly. */
+const least = 640
 
 const listOf = (values: ReadonlyArray<string | number>): string => JSON.stringify(values)
 
@@ -139,8 +142,8 @@ export const makeNearest = (sql: SqlClient, space: number, signatures: Signature
         : yield* rowsOf(sql`SELECT d.pk FROM rag_documents d WHERE ${filterOf(sql, space, conditions)}`)
     const documents = allowed === undefined ? undefined : new Set(allowed.map((row) => numberIn(row, "pk")))
     const chunks = yield* signatures.candidates(
-      (centre) => signOf(vector, centre),
-      Math.max(limit * 16, 200),
+      (centre) => costsOf(vector, centre),
+      Math.max(limit * 16, least),
       documents
     )
     const scores = yield* scored(chunks, vector)
