@@ -1,8 +1,9 @@
 // Measures events over HTTP, from the sources: node test/bench/server.mjs
 // The server, its run and its store in memory included, against a bare loop of node:http that writes the same bytes; then
-// idle readers, and the process that serves them.
+// idle readers, the process that serves them, 1,000 runs at once, and the events over a WebSocket.
 import { fork } from "node:child_process"
 import { createServer, get } from "node:http"
+import { loadavg } from "node:os"
 import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"
 import { Effect, Layer, Redacted } from "effect"
 import { HttpRouter } from "effect/http"
@@ -24,9 +25,12 @@ const report = () => {
 }
 
 const serveOurs = () => {
-  const model = TestChatModel.reactive(({ messages }) =>
-    TestChatModel.text("sixcha".repeat(JSON.stringify(messages).includes("short") ? 10 : count), { chunkSize: 6 })
-  )
+  // The reader is there when the first words come: else it would get them from the store, as one message.
+  const model = TestChatModel.reactive(({ messages }) => {
+    const isShort = JSON.stringify(messages).includes("short")
+    const text = TestChatModel.text("sixcha".repeat(isShort ? 10 : count), { chunkSize: 6 })
+    return () => Effect.as(Effect.sleep("50 millis"), text)
+  })
   const helper = Agent.make({ name: "helper", prompt: "" })
   const runs = Server.layer({ helper }, { keep: 1 << 20 }).pipe(
     Layer.provide([Storage.layerMemory, model]),
@@ -86,6 +90,46 @@ const readAll = async (thread, input = "go") => {
   return { first, perSecond: (events / 4 / took) * 1_000, bytes: bytes / (events / 4) }
 }
 
+/** Reads the events of a thread over a WebSocket, and sends its beats back. */
+const readSocket = async (thread, input = "go") => {
+  const began = performance.now()
+  await fetch(`${url}/${thread}/runs`, { method: "POST", headers, body: JSON.stringify({ agent: "helper", input }) })
+  const socket = new WebSocket(`${url.replace("http", "ws")}/${thread}/socket`, { headers })
+  let first = 0
+  let events = 0
+  await new Promise((resolve, reject) => {
+    socket.addEventListener("error", reject)
+    socket.addEventListener("message", ({ data }) => {
+      if (first === 0) first = performance.now() - began
+      if (data.startsWith('{"type":"beat"')) return socket.send(data)
+      events++
+      if (data.includes('"_tag":"RunCompleted"')) resolve()
+    })
+  })
+  const took = performance.now() - began
+  socket.close()
+  return { first, perSecond: (events / took) * 1_000 }
+}
+
+const runCount = Number(process.env["RUNS"] ?? 1_000)
+
+/** Starts runs at once, and reads each to its end. */
+const runMany = async () => {
+  const began = performance.now()
+  let accepted = 0
+  const run = async (index) => {
+    const body = JSON.stringify({ agent: "helper", input: "short" })
+    const response = await fetch(`${url}/many${index}/runs`, { method: "POST", headers, body })
+    if (response.status !== 202) throw new Error(await response.text())
+    await response.text()
+    accepted = performance.now() - began
+    const text = await (await fetch(`${url}/many${index}/events`, { headers })).text()
+    if (!text.includes('"_tag":"RunCompleted"')) throw new Error("a run has no end")
+  }
+  await Promise.all(Array.from({ length: runCount }, (_, index) => run(index)))
+  return { accepted, took: performance.now() - began }
+}
+
 const hold = (thread) =>
   new Promise((resolve, reject) => {
     const request = get(`${url}/${thread}/events?follow=true`, { headers, agent: false }, (response) => {
@@ -107,6 +151,18 @@ const measure = async (kind) => {
     const answer = next()
     child.send("report")
     return answer
+  }
+  if (kind === "ours") {
+    const sockets = []
+    for (let index = 0; index < 5; index++) sockets.push(await readSocket(`s${index}`))
+    console.log(
+      `WebSocket ${Math.round(median(sockets.map(({ perSecond }) => perSecond))).toLocaleString("en")} events/s,`,
+      `first packet ${median(sockets.map(({ first }) => first)).toFixed(1)} ms`
+    )
+    const { accepted, took } = await runMany()
+    console.log(
+      `${runCount} runs at once: the last one taken after ${accepted.toFixed(0)} ms, all read after ${took.toFixed(0)} ms`
+    )
   }
   await readAll("idle", "short")
   const before = await ask()
@@ -133,4 +189,10 @@ else if (kind === "bare") serveBare()
 else {
   await measure("bare")
   await measure("ours")
+  console.log(
+    "load",
+    loadavg()
+      .map((one) => one.toFixed(1))
+      .join(" ")
+  )
 }

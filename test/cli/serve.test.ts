@@ -1,6 +1,8 @@
-/** `deepagents serve`: its token, its end by `kill -9`, and the next server of the folder. */
 import { type ChildProcess, spawn } from "node:child_process"
+/** `deepagents serve`: its token, its end by `kill -9`, and the next server of the folder. */
+import { createHmac } from "node:crypto"
 import { globSync, mkdtempSync, readFileSync, statSync } from "node:fs"
+import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -72,6 +74,45 @@ describe("deepagents serve", () => {
         yield* kill(second.child)
       }),
     240_000
+  )
+
+  it.live(
+    "tells the server of the environment, by a signature, that a run has ended",
+    () =>
+      Effect.gen(function* () {
+        const home = mkdtempSync(join(tmpdir(), "serve-"))
+        const key = Buffer.from("a key of at least 24 bytes")
+        const told = Promise.withResolvers<{ readonly text: string; readonly isSigned: boolean }>()
+        const desk = createServer((request, response) => {
+          let text = ""
+          request.on("data", (chunk) => (text += String(chunk)))
+          request.on("end", () => {
+            const { "webhook-id": id, "webhook-signature": signature, "webhook-timestamp": at } = request.headers
+            const tag = createHmac("sha256", key)
+              .update(`${String(id)}.${String(at)}.${text}`)
+              .digest("base64")
+            told.resolve({ text, isSigned: signature === `v1,${tag}` })
+            response.end()
+          })
+        })
+        yield* Effect.promise(() => new Promise<void>((done) => desk.listen(0, "127.0.0.1", () => done())))
+        yield* Effect.addFinalizer(() => Effect.sync(() => desk.close()))
+        const address = desk.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        const url = `http://127.0.0.1:${port}/hook?key=hidden`
+        const wrong = yield* serve(home, [], { DEEPAGENTS_WEBHOOK_URL: url, DEEPAGENTS_WEBHOOK_SECRET: "whsec_short" })
+        assert.include(wrong.text, "DEEPAGENTS_WEBHOOK_SECRET: expected whsec_")
+        const secret = `whsec_${key.toString("base64")}`
+        const { child } = yield* serve(home, [], { DEEPAGENTS_WEBHOOK_URL: url, DEEPAGENTS_WEBHOOK_SECRET: secret })
+        const known = readKnown(home)
+        const body = { agent: "deep", input: "hello", id: "1" }
+        yield* ask(`${known.url}/threads/t/runs`, { token: known.token, body })
+        const { isSigned, text } = yield* Effect.promise(() => told.promise)
+        assert.isTrue(isSigned)
+        assert.match(text, /"type":"run\.ended".*"thread":"t","input":"1"/u)
+        yield* kill(child)
+      }).pipe(Effect.scoped),
+    120_000
   )
 
   it.live(

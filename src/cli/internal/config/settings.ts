@@ -182,7 +182,13 @@ const inFilesOnly: ReadonlySet<Key> = new Set<Key>([
 ])
 
 /** Variables of the program that are not settings. */
-const others = ["DEEPAGENTS_CACHE", "DEEPAGENTS_DEMO", "DEEPAGENTS_SERVE_TOKEN"]
+const others = [
+  "DEEPAGENTS_CACHE",
+  "DEEPAGENTS_DEMO",
+  "DEEPAGENTS_SERVE_TOKEN",
+  "DEEPAGENTS_WEBHOOK_SECRET",
+  "DEEPAGENTS_WEBHOOK_URL"
+]
 
 const isKey = (name: string): name is Key => Object.hasOwn(schemas, name)
 

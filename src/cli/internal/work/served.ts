@@ -3,15 +3,19 @@ import { join } from "node:path"
 import * as ContextOf from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as Agent from "../../../core/Agent.ts"
 import { Backend } from "../../../core/Backend.ts"
+import * as NodeNetwork from "../../../net/NodeNetwork.ts"
 import * as Schedules from "../../../server/Schedules.ts"
 import * as Server from "../../../server/Server.ts"
+import * as Webhooks from "../../../server/Webhooks.ts"
 import * as Storage from "../../../stores/Storage.ts"
 import { fileNameOf, sha256 } from "../../../support/store/hash.ts"
 import { visible } from "../../../support/text/untrusted.ts"
 import { unattended } from "../commands/run.ts"
 import { makeFolder, type Places } from "../config/places.ts"
+import { fail } from "../failure.ts"
 import { tell } from "../output.ts"
 import { connected, type Context, openApp } from "./app.ts"
 import { hold } from "./hold.ts"
@@ -27,10 +31,31 @@ export const openFolder = Effect.fnUntraced(function* ({ data, project }: Places
   return { name, folder, storage, tenant: yield* tenantOf(project) }
 })
 
+/** The form of a secret: at least 24 bytes. */
+const form = /^whsec_(?:[\dA-Za-z+/]{4}){8,}(?:[\dA-Za-z+/]{2}==|[\dA-Za-z+/]{3}=)?$/u
+
+/** Makes the webhooks of the environment; without an address none. */
+const openWebhooks = Effect.fnUntraced(function* (tenant: string) {
+  const url = process.env["DEEPAGENTS_WEBHOOK_URL"] ?? ""
+  const secret = process.env["DEEPAGENTS_WEBHOOK_SECRET"] ?? ""
+  if (url === "") return Layer.empty
+  if (!URL.canParse(url)) {
+    return yield* fail("usage", "DEEPAGENTS_WEBHOOK_URL: expected an address, such as https://desk.example.com/hook.")
+  }
+  if (!form.test(secret)) {
+    return yield* fail("usage", "DEEPAGENTS_WEBHOOK_SECRET: expected whsec_ and the base64 of at least 24 bytes.")
+  }
+  // Whoever starts the program names the address, so it may be private.
+  const rules = { allowPrivate: [new URL(url).host] }
+  const endpoint = { name: "environment", tenant, url: Redacted.make(url), secret: Redacted.make(secret) }
+  return Webhooks.layer({ endpoints: [endpoint], ...rules }).pipe(Layer.orDie, Layer.provide(NodeNetwork.layer(rules)))
+})
+
 /** Opens the agent of a folder for runs without a reader. The schedules of the folder fire with the runs. */
 export const openRuns = Effect.fnUntraced(function* (given: Context) {
   const { places } = given
   const { folder, name, storage, tenant } = yield* openFolder(places)
+  const webhooks = yield* openWebhooks(tenant)
   // One process has the mailbox of a folder.
   yield* Effect.mapError(hold(places, `serve-${name}`), (failure) =>
     failure.message.startsWith("Another process")
@@ -49,7 +74,10 @@ export const openRuns = Effect.fnUntraced(function* (given: Context) {
     Agent.provide(Layer.succeedContext(machine)),
     (attended) => (asked === undefined ? attended : Agent.provide(attended, asked))
   )
-  const runs = Server.layer({ [app.name]: agent }, { takeOver: true }).pipe(Layer.provideMerge(storage))
+  const runs = Server.layer({ [app.name]: agent }, { takeOver: true }).pipe(
+    Layer.provide(webhooks),
+    Layer.provideMerge(storage)
+  )
   const files = ContextOf.get(machine, Backend)
   return { app, files, folder, tenant, runs: Schedules.layer.pipe(Layer.provideMerge(runs)) }
 })
