@@ -2,6 +2,7 @@
 export * as Artifacts from "./Artifacts.ts"
 export * as Calculator from "./Calculator.ts"
 export * as CurrentDatetime from "./CurrentDatetime.ts"
+export * as Desktop from "./Desktop.ts"
 export * as Diff from "./Diff.ts"
 export * as Git from "./Git.ts"
 export * as LspDiagnostics from "./LspDiagnostics.ts"

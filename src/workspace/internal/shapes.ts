@@ -2,6 +2,8 @@
 
 export const currentDatetimeMake = "zone?:s"
 
+export const desktopLayerLinux = "notes:s;home?:s;display?:s"
+
 export const gitMake = "repository?:s"
 
 export const lspDiagnosticsLayer = "root:s;command:[s];languages:<s>;cwd?:s;env?:<s>;settings?:<o>"
