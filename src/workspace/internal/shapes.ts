@@ -2,7 +2,7 @@
 
 export const currentDatetimeMake = "zone?:s"
 
-export const desktopLayerLinux = "notes:s;home?:s;display?:s"
+export const desktopLayerLinux = "notes:s;home:s;display?:s"
 
 export const gitMake = "repository?:s"
 

@@ -1,0 +1,180 @@
+/** The desktop: its tools on a fake, and the one of Linux under Xvfb with a real window. */
+import { execFileSync, spawn } from "node:child_process"
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Agent } from "effect-deepagents"
+import { HumanInTheLoop, Taint } from "effect-deepagents/middleware"
+import { TestChatModel } from "effect-deepagents/testing"
+import { Desktop } from "effect-deepagents/workspace"
+
+const has = (program: string): boolean => {
+  try {
+    execFileSync("which", [program])
+    return true
+  } catch {
+    return false
+  }
+}
+
+const helper = Agent.make({
+  name: "helper",
+  prompt: "",
+  tools: Desktop.tools(),
+  middleware: [HumanInTheLoop.make({}), Taint.make()]
+})
+
+const call = (name: string, args: Record<string, string> = {}) => TestChatModel.calls([{ name, arguments: args }])
+
+const asks: Record<string, Record<string, string>> = {
+  open_on_desktop: { target: "https://example.com/" },
+  notify: { title: "t", text: "x" },
+  say: { text: "x" },
+  type_text: { window: "1", text: "x" },
+  press_keys: { window: "1", keys: "Return" },
+  write_note: { name: "n", text: "x" }
+}
+const free: Record<string, Record<string, string>> = {
+  read_clipboard: {},
+  write_clipboard: { text: "x" },
+  take_screenshot: {},
+  list_windows: {},
+  list_notes: {},
+  find_files: { words: "x" }
+}
+
+describe("the tools of a desktop", () => {
+  it.effect("screenshots, lists, reads and the clipboard run at once; everything else asks", () =>
+    Effect.gen(function* () {
+      const names = Desktop.tools().map(({ name }) => name)
+      assert.sameMembers(names, [...Object.keys(asks), ...Object.keys(free), "read_note"])
+      for (const [name, args] of [...Object.entries(asks), ...Object.entries(free)]) {
+        const { pending } = yield* Agent.run(helper, "go").pipe(
+          Effect.provide([
+            Desktop.layerFake,
+            TestChatModel.reactive(({ messages }) => (messages.length === 1 ? call(name, args) : "ok"))
+          ])
+        )
+        assert.deepStrictEqual(
+          pending.map(({ toolName }) => toolName),
+          name in asks ? [name] : []
+        )
+      }
+    })
+  )
+
+  it.effect("what was read marks the conversation, so that a deed asks a person", () =>
+    Effect.gen(function* () {
+      const { pending } = yield* Agent.run(helper, "go").pipe(
+        Effect.provide([
+          Desktop.layerFake,
+          TestChatModel.script([call("read_clipboard"), call("open_on_desktop", { target: "/etc/passwd" })])
+        ])
+      )
+      assert.isTrue(pending[0]?.byPerson)
+    })
+  )
+})
+
+/** Programs in the place of those that this machine does not have: each writes down its arguments and its input. */
+const stubs = (folder: string) => {
+  const bin = join(folder, "bin")
+  mkdirSync(bin)
+  for (const name of ["xdg-open", "notify-send", "spd-say"]) {
+    const file = join(bin, name)
+    writeFileSync(
+      file,
+      `#!/bin/sh\nfor one in "$0" "$@"; do printf '[%s]' "$one"; done >> ${folder}/log\ncat >> ${folder}/log\n`
+    )
+    chmodSync(file, 0o755)
+  }
+  return bin
+}
+
+const makePlace = (display?: string) => {
+  const folder = mkdtempSync(join(tmpdir(), "desktop-"))
+  const layer = Desktop.layerLinux({ notes: join(folder, "notes"), home: folder, display }).pipe(
+    Layer.provide(NodeServices.layer)
+  )
+  return { folder, layer }
+}
+
+describe("the desktop of Linux", () => {
+  it.live("gives its programs arguments, refuses other schemes and options, and keeps notes in its folder", () => {
+    const { folder, layer } = makePlace()
+    const before = process.env["PATH"]
+    return Effect.gen(function* () {
+      process.env["PATH"] = `${stubs(folder)}:${before}`
+      const desk = yield* Desktop.Desktop
+      yield* desk.notify({ title: "--help", text: "$(touch x)" })
+      yield* desk.say("-w x")
+      yield* desk.open("https://example.com/?a=$(b)")
+      const log = readFileSync(join(folder, "log"), "utf8")
+      assert.include(log, "[--][--help][$(touch x)]")
+      assert.match(log, /spd-say\]\[--wait\]\[--pipe-mode\]-w x/)
+      for (const bad of ["--version", "file:///etc/passwd", "javascript:1", "a.txt", "https://a b"]) {
+        assert.match((yield* Effect.flip(desk.open(bad))).message, /only absolute paths/)
+      }
+      assert.match((yield* Effect.flip(desk.say("x".repeat(1_001)))).message, /1,000/)
+      assert.deepStrictEqual(yield* desk.notes, [])
+      yield* desk.writeNote("Tea list", "black")
+      assert.deepStrictEqual([yield* desk.notes, yield* desk.readNote("Tea list")], [["Tea list"], "black"])
+      for (const bad of ["../x", ".x", "", "a/b"]) yield* Effect.flip(desk.writeNote(bad, "x"))
+      assert.deepStrictEqual(yield* desk.find("tea"), [join(folder, "notes/Tea list.md")])
+      assert.deepStrictEqual(yield* desk.find("*"), [])
+      yield* Effect.flip(desk.find("/etc"))
+    }).pipe(Effect.ensuring(Effect.sync(() => void (process.env["PATH"] = before))), Effect.provide(layer))
+  })
+
+  it.live.skipIf(!["Xvfb", "xdotool", "xclip", "zenity", "import"].every(has))(
+    "fills the form of a real window and reads it back, by clipboard, keys and a picture",
+    () => {
+      const display = `:${500 + (process.pid % 400)}`
+      const { layer } = makePlace(display)
+      const server = Effect.acquireRelease(
+        Effect.sync(() => spawn("Xvfb", [display, "-screen", "0", "640x480x24"], { stdio: "ignore" })),
+        (child) => Effect.sync(() => child.kill())
+      )
+      return Effect.gen(function* () {
+        yield* server
+        yield* Effect.sleep("1 second")
+        let said = ""
+        const form = yield* Effect.acquireRelease(
+          Effect.sync(() =>
+            spawn("zenity", ["--entry", "--title", "Order", "--text", "Tea?"], {
+              env: { ...process.env, DISPLAY: display }
+            })
+          ),
+          (child) => Effect.sync(() => child.kill())
+        )
+        form.stdout.on("data", (data) => (said += String(data)))
+        const desk = yield* Desktop.Desktop
+        const find = Effect.map(desk.windows, (all) => all.find(({ title }) => title === "Order"))
+        let window = yield* find
+        for (let tries = 0; window === undefined && tries < 60; tries++) {
+          yield* Effect.sleep("200 millis")
+          window = yield* find
+        }
+        assert.isDefined(window)
+        yield* Effect.sleep("500 millis")
+        const empty = yield* desk.screenshot(window.id)
+        yield* desk.type(window.id, "Green tea; $(no) --x")
+        yield* Effect.sleep("300 millis")
+        const filled = yield* desk.screenshot(window.id)
+        assert.deepStrictEqual([...filled.subarray(1, 4)], [0x50, 0x4e, 0x47])
+        assert.notDeepEqual(filled, empty)
+        yield* desk.press(window.id, "Return")
+        for (let tries = 0; said === "" && tries < 50; tries++) yield* Effect.sleep("100 millis")
+        assert.strictEqual(said.trim(), "Green tea; $(no) --x")
+        yield* desk.writeClipboard("größer\n")
+        assert.strictEqual(yield* desk.readClipboard, "größer\n")
+        assert.isAbove((yield* desk.screenshot()).length, 100)
+        yield* Effect.flip(desk.press("1; rm", "Return"))
+      }).pipe(Effect.scoped, Effect.provide(layer))
+    },
+    40_000
+  )
+})
