@@ -47,7 +47,7 @@ const needsApproval = ({ annotations, server }: ServerTool, servers: Service): b
 }
 
 /** Repeats a call that was lost with its connection, if a repetition is harmless. */
-const again =
+const retryCall =
   ({ annotations }: ServerTool) =>
   <A, E, R>(call: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     annotations.readOnly === true || annotations.idempotent === true
@@ -56,19 +56,19 @@ const again =
 
 /** A tool of a server as one of an agent. */
 const toolOf = (tool: ServerTool, servers: Service): Tool.Tool<Needs> => {
-  const made = Tool.dynamic(tool.name, {
+  const agentTool = Tool.dynamic(tool.name, {
     description: tool.description,
     parameters: tool.parameters,
     annotations: { ...tool.annotations, server: tool.server, serverTool: tool.tool },
     execute: (args) =>
       Effect.gen(function* () {
         const sampling = servers.config(tool.server)?.sampling
-        const result = yield* again(tool)(servers.call(tool, args, yield* handlers(tool.server, sampling)))
+        const result = yield* retryCall(tool)(servers.call(tool, args, yield* handlers(tool.server, sampling)))
         const { content, isError, sources, structured } = result
         return ToolOutput.make(content, { isError, sources, details: structured })
       })
   })
-  return needsApproval(tool, servers) ? { ...made, needsApproval: true } : made
+  return needsApproval(tool, servers) ? { ...agentTool, needsApproval: true } : agentTool
 }
 
 interface Made {
@@ -95,18 +95,18 @@ const toldOf = ({ error, problems, state }: Status): string =>
   state === "connected" ? problems.join("; ") : state === "disabled" ? "" : (error?.message ?? "")
 
 /** Tells a run of servers that are not there, once each time that something changes. */
-const warn = (run: Run, told: Map<string, string>, { name: server, ...status }: Status): Effect.Effect<void> => {
+const warn = (run: Run, warnings: Map<string, string>, { name: server, ...status }: Status): Effect.Effect<void> => {
   const message = toldOf({ name: server, ...status })
-  if (message === (told.get(server) ?? "")) return Effect.void
-  told.set(server, message)
+  if (message === (warnings.get(server) ?? "")) return Effect.void
+  warnings.set(server, message)
   if (message === "") return Effect.void
   const code = status.state === "connected" ? "mcp-server-problem" : "mcp-server-unavailable"
   return run.warn(code, status.state === "connected" ? `the MCP server "${server}": ${message}` : message)
 }
 
 const parts = ({ resources = true, servers: wanted }: Options) => {
-  const known = new WeakMap<Service, Made>()
-  const told = Attached.make<Run, Map<string, string>>()
+  const toolsByService = new WeakMap<Service, Made>()
+  const warningsByRun = Attached.make<Run, Map<string, string>>()
   return {
     name,
     asks: true as const,
@@ -116,17 +116,17 @@ const parts = ({ resources = true, servers: wanted }: Options) => {
         const all = yield* servers.tools
         const status = yield* servers.status
         yield* checkNames(servers, wanted ?? [], status)
-        const chosen = status.filter((one) => wanted === undefined || wanted.includes(one.name))
-        const seen = told.get(run) ?? new Map<string, string>()
-        told.set(run, seen)
-        yield* Effect.forEach(chosen, (one) => warn(run, seen, one), { discard: true })
-        const last = known.get(servers)
-        const reads = resources && (last?.reads === true || chosen.some(({ hasResources }) => hasResources))
+        const selection = status.filter((one) => wanted === undefined || wanted.includes(one.name))
+        const warnings = warningsByRun.get(run) ?? new Map<string, string>()
+        warningsByRun.set(run, warnings)
+        yield* Effect.forEach(selection, (one) => warn(run, warnings, one), { discard: true })
+        const last = toolsByService.get(servers)
+        const reads = resources && (last?.reads === true || selection.some(({ hasResources }) => hasResources))
         // The same array says that nothing changed.
         if (last?.of === all && last.reads === reads) return last.tools
         const own = wanted === undefined ? all : all.filter(({ server }) => wanted.includes(server))
         const tools = [...own.map((tool) => toolOf(tool, servers)), ...(reads ? resourceTools(servers, wanted) : [])]
-        known.set(servers, { of: all, reads, tools })
+        toolsByService.set(servers, { of: all, reads, tools })
         return tools
       })
   }

@@ -56,10 +56,10 @@ const filesOf = (resources: ReadonlyArray<Resource>): Files => {
   const paths = resources
     .filter(({ isTemplate }) => !isTemplate)
     .map((resource) => ({ resource, path: pathOf(resource) }))
-  const taken = new Set(paths.flatMap(({ path }) => parentsOf(path)))
+  const folderPaths = new Set(paths.flatMap(({ path }) => parentsOf(path)))
   const files = new Map<string, Resource>()
   for (const { path, resource } of paths) {
-    const isFree = !taken.has(path) && !files.has(path)
+    const isFree = !folderPaths.has(path) && !files.has(path)
     const mark = sha256Sync(JSON.stringify([resource.server, resource.uri])).slice(0, 8)
     files.set(isFree ? path : `${path}~${mark}`, resource)
   }
@@ -109,9 +109,9 @@ export const make = (servers: Service): Backend.Service => {
       }),
     list: (path) =>
       Effect.flatMap(listed, ({ folders }) => {
-        const found = [...(folders.get(path) ?? [])].map(([name, kind]) => ({ name, kind }))
+        const entries = [...(folders.get(path) ?? [])].map(([name, kind]) => ({ name, kind }))
         // We name the servers, but a server names its resources.
-        return path === "/" || found.length === 0 ? Effect.succeed(found) : Effect.as(Taint.bringIn(path), found)
+        return path === "/" || entries.length === 0 ? Effect.succeed(entries) : Effect.as(Taint.bringIn(path), entries)
       }),
     read: (path) =>
       Effect.gen(function* () {

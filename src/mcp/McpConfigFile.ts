@@ -91,8 +91,8 @@ const folderOf = (path: string): string =>
   (isAbsolute(path) ? "/" : ".")
 
 const inputsOf = (file: JsonObject): ReadonlyArray<Input> =>
-  (Array.isArray(file["inputs"]) ? file["inputs"] : []).filter(isObject).flatMap((given) => {
-    const { default: value, description, id, password } = given
+  (Array.isArray(file["inputs"]) ? file["inputs"] : []).filter(isObject).flatMap((input) => {
+    const { default: value, description, id, password } = input
     if (typeof id !== "string") return []
     return {
       id,
@@ -106,7 +106,7 @@ const inputsOf = (file: JsonObject): ReadonlyArray<Input> =>
 const restricting = ["disabled", "enabled", "tools", "approval", "pins"]
 
 /** The names of all fields that a server, or its `oauth`, can have. */
-const known = restricting.concat(
+const knownFields = restricting.concat(
   [
     "type",
     "sampling",
@@ -127,13 +127,13 @@ const known = restricting.concat(
 /** Reads the fields of one server, and collects the unknown ones. */
 const fieldsOf = (
   server: string,
-  given: JsonObject,
+  raw: JsonObject,
   warnings: Array<string>,
   expand: Expand,
   notes = { isOff: false },
   inside = ""
 ) => {
-  const left = new Map(Object.entries(given))
+  const remaining = new Map(Object.entries(raw))
   const wrong = (name: string, wanted: string): undefined => {
     // A restriction that can't be read would let everything pass.
     const isGuard = inside === "" && restricting.includes(name)
@@ -142,8 +142,8 @@ const fieldsOf = (
     warnings.push(`the server "${server}": "${inside}${name}" must be ${wanted}; ${end}`)
   }
   const take = (name: string): Json | undefined => {
-    const value = left.get(name)
-    left.delete(name)
+    const value = remaining.get(name)
+    remaining.delete(name)
     return value
   }
   const text = (name: string) =>
@@ -172,7 +172,7 @@ const fieldsOf = (
           ([key, one]) =>
             Effect.map(
               expand(typeof one === "string" ? one : JSON.stringify(one)),
-              (shown) => [key, Redacted.make(shown)] as const
+              (expanded) => [key, Redacted.make(expanded)] as const
             )
         ),
         Object.fromEntries
@@ -206,10 +206,10 @@ const fieldsOf = (
   }
   const inner = (name: string) => fieldsOf(server, object(name) ?? {}, warnings, expand, notes, `${name}.`)
   const rest = (): void => {
-    for (const name of left.keys()) {
-      const shown = `${inside}${cut(oneLine(name), 100)}`
-      const hint = didYouMean(name, known)
-      warnings.push(`the server "${server}": "${shown}" is not a field that is known here; it is left out.${hint}`)
+    for (const name of remaining.keys()) {
+      const fieldName = `${inside}${cut(oneLine(name), 100)}`
+      const hint = didYouMean(name, knownFields)
+      warnings.push(`the server "${server}": "${fieldName}" is not a field that is known here; it is left out.${hint}`)
     }
   }
   const isOff = (): boolean => notes.isOff
@@ -243,37 +243,37 @@ const commonOf = (fields: Fields) =>
     return common
   })
 
-const words = (given: Json | undefined): ReadonlyArray<string> | undefined =>
-  typeof given === "string"
-    ? given.split(/\s+/u).filter((word) => word !== "")
-    : Array.isArray(given)
-      ? given.map(String)
+const words = (value: Json | undefined): ReadonlyArray<string> | undefined =>
+  typeof value === "string"
+    ? value.split(/\s+/u).filter((word) => word !== "")
+    : Array.isArray(value)
+      ? value.map(String)
       : undefined
 
 /** The settings of OAuth, as Claude Code and VS Code, or as Cursor write them. */
 const oauthOf = (fields: Fields): Effect.Effect<OAuth | undefined> =>
   Effect.gen(function* () {
-    const given = fields.inner("oauth")
+    const settings = fields.inner("oauth")
     const auth = fields.inner("auth")
     const either = function* (cursors: string, name: string) {
-      const [first, second] = [yield* auth.text(cursors), yield* given.text(name)]
+      const [first, second] = [yield* auth.text(cursors), yield* settings.text(name)]
       return first ?? second
     }
     const secret = yield* either("CLIENT_SECRET", "clientSecret")
-    const key = yield* given.text("privateKey")
-    const [first, second] = [words(auth.take("scopes")), words(given.take("scopes"))]
+    const key = yield* settings.text("privateKey")
+    const [first, second] = [words(auth.take("scopes")), words(settings.take("scopes"))]
     const oauth = defined({
       clientId: yield* either("CLIENT_ID", "clientId"),
       clientSecret: secret === undefined ? undefined : Redacted.make(secret),
       privateKey: key === undefined ? undefined : Redacted.make(key),
-      algorithm: yield* given.text("algorithm"),
-      grant: given.oneOf("grant", ["authorization_code", "client_credentials", "jwt-bearer"]),
-      issuer: yield* given.text("issuer"),
-      callbackPort: given.port("callbackPort"),
-      authServerMetadataUrl: yield* given.text("authServerMetadataUrl"),
+      algorithm: yield* settings.text("algorithm"),
+      grant: settings.oneOf("grant", ["authorization_code", "client_credentials", "jwt-bearer"]),
+      issuer: yield* settings.text("issuer"),
+      callbackPort: settings.port("callbackPort"),
+      authServerMetadataUrl: yield* settings.text("authServerMetadataUrl"),
       scopes: first ?? second
     })
-    given.rest()
+    settings.rest()
     auth.rest()
     return Object.keys(oauth).length === 0 ? undefined : oauth
   })
@@ -283,8 +283,8 @@ const filled = /\$\{(?!(?:workspaceFolder|workspaceFolderBasename|userHome|pathS
 
 const httpTypes = ["http", "streamable-http", "streamableHttp"]
 
-const kindOf = (type: Json | undefined, given: JsonObject): Json => {
-  if (type === undefined) return "command" in given ? "stdio" : "http"
+const kindOf = (type: Json | undefined, raw: JsonObject): Json => {
+  if (type === undefined) return "command" in raw ? "stdio" : "http"
   return typeof type === "string" && httpTypes.includes(type) ? "http" : type
 }
 
@@ -301,11 +301,11 @@ const stdioServer = (fields: Fields) =>
     return command === undefined || command === "" ? undefined : { type: "stdio" as const, command, ...rest }
   })
 
-const remoteServer = (type: "http" | "sse", fields: Fields, given: JsonObject) =>
+const remoteServer = (type: "http" | "sse", fields: Fields, raw: JsonObject) =>
   Effect.gen(function* () {
-    const written = given["url"]
+    const rawUrl = raw["url"]
     const expanded = yield* fields.text("url")
-    const isFilled = typeof written === "string" && expanded !== written && filled.test(written)
+    const isFilled = typeof rawUrl === "string" && expanded !== rawUrl && filled.test(rawUrl)
     const url = expanded === undefined || !isFilled ? expanded : Redacted.make(expanded)
     const headers = yield* fields.secrets("headers")
     const oauth = yield* oauthOf(fields)
@@ -321,15 +321,15 @@ const problemOf = (type: Json | undefined, kind: Json): string => {
 }
 
 /** Reads a server. An unusable one is left out. */
-const serverOf = (name: string, given: JsonObject, warnings: Array<string>, expand: Expand) =>
+const serverOf = (name: string, raw: JsonObject, warnings: Array<string>, expand: Expand) =>
   Effect.gen(function* () {
-    const fields = fieldsOf(name, given, warnings, expand)
+    const fields = fieldsOf(name, raw, warnings, expand)
     const type = fields.take("type")
-    const kind = kindOf(type, given)
+    const kind = kindOf(type, raw)
     const common = yield* commonOf(fields)
     const isRemote = kind === "http" || kind === "sse"
     const own =
-      kind === "stdio" ? yield* stdioServer(fields) : isRemote ? yield* remoteServer(kind, fields, given) : undefined
+      kind === "stdio" ? yield* stdioServer(fields) : isRemote ? yield* remoteServer(kind, fields, raw) : undefined
     if (kind === "stdio" || isRemote) fields.rest()
     if (own === undefined) {
       warnings.push(`the server "${name}" has ${problemOf(type, kind)}; it is left out`)
@@ -351,12 +351,12 @@ export const parse = (path: string, text: string, options: Options = {}): Effect
   refuse(options) ??
   Effect.gen(function* () {
     const json = toJson(text)
-    const read = parseJson(json)
-    if (Result.isFailure(read)) {
-      const message = `${path} is not JSON: ${String(read.failure)}; correct it there`
-      return yield* new McpConfigError({ path, message, cause: read.failure })
+    const result = parseJson(json)
+    if (Result.isFailure(result)) {
+      const message = `${path} is not JSON: ${String(result.failure)}; correct it there`
+      return yield* new McpConfigError({ path, message, cause: result.failure })
     }
-    const file = fromUnknown(read.success)
+    const file = fromUnknown(result.success)
     const lists = isObject(file) ? [file["mcpServers"], file["servers"]].filter(isObject) : []
     if (!isObject(file) || lists.length === 0) {
       const message = `${path} has no "mcpServers" or "servers", with an object of servers by their names`
@@ -366,9 +366,9 @@ export const parse = (path: string, text: string, options: Options = {}): Effect
       (name) => `"${cut(oneLine(name), 100)}" stands twice in one place of ${path}; the last one counts`
     )
     const listed = new Map<string, Json>()
-    for (const [name, given] of lists.flatMap((list) => Object.entries(list))) {
+    for (const [name, raw] of lists.flatMap((list) => Object.entries(list))) {
       if (listed.has(name)) warnings.push(`the server "${name}" is in "mcpServers" and in "servers"; the first counts`)
-      else listed.set(name, given)
+      else listed.set(name, raw)
     }
     for (const name of Object.keys(file)) {
       if (!["mcpServers", "servers", "inputs", "$schema"].includes(name)) {
@@ -379,8 +379,8 @@ export const parse = (path: string, text: string, options: Options = {}): Effect
       Effect.map(Effect.option(Config.String(name)), Option.getOrUndefined)
     const inputs = new Map(inputsOf(file).map((input) => [input.id, input]))
     const servers: Array<readonly [string, Server]> = []
-    for (const [name, given] of listed) {
-      if (!isObject(given)) {
+    for (const [name, raw] of listed) {
+      if (!isObject(raw)) {
         warnings.push(`the server "${name}" must be an object; it is left out`)
         continue
       }
@@ -396,13 +396,13 @@ export const parse = (path: string, text: string, options: Options = {}): Effect
         },
         missing: (variable) => void missing.add(variable)
       })
-      const server = yield* serverOf(name, given, warnings, expand)
-      const asked = [...missing].filter((variable) => variable.startsWith("input:"))
+      const server = yield* serverOf(name, raw, warnings, expand)
+      const missingInputs = [...missing].filter((variable) => variable.startsWith("input:"))
       for (const variable of missing) {
         const end = variable.startsWith("input:") ? "; the server is off" : " is not set: it stays as it is written"
         warnings.push(`the server "${name}": \${${variable}}${end}`)
       }
-      if (server !== undefined) servers.push([name, asked.length > 0 ? { ...server, enabled: false } : server])
+      if (server !== undefined) servers.push([name, missingInputs.length > 0 ? { ...server, enabled: false } : server])
     }
     return { servers: Object.fromEntries(servers), warnings }
   })

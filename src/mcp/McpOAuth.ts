@@ -77,24 +77,24 @@ export const layer = (options: Options): Layer.Layer<never, never, CredentialSto
       const authorizations = new Map<string, Effect.Success<ReturnType<typeof make>>>()
       const authorize: Authorize = Effect.fnUntraced(function* (server, fetch) {
         const key = JSON.stringify([server.name, reveal(server.config.url)])
-        const known = authorizations.get(key) ?? (yield* make(around, server))
-        authorizations.set(key, known)
+        const authorization = authorizations.get(key) ?? (yield* make(around, server))
+        authorizations.set(key, authorization)
         const connection = { requests: makeRequests(fetch), fetch }
         const context = yield* Effect.context()
         // A sign-in ends with the connection: its listener, its lock and its wait for a person with it.
         const whileConnected = yield* FiberSet.makeRuntimePromise<never, void, McpError>()
         const run = <A, E>(effect: Effect.Effect<A, E>): Promise<A> => observed(Effect.runPromiseWith(context)(effect))
         const send: FetchLike = async (input, init) => {
-          const token = await run(known.tokens)
+          const token = await run(authorization.tokens)
           if (token === undefined) return fetch(input, init)
           const used = Redacted.value(token.accessToken)
-          if (isBound(token)) return sendWithProof(fetch, await run(known.proofs), used, input, init)
+          if (isBound(token)) return sendWithProof(fetch, await run(authorization.proofs), used, input, init)
           const headers = new Headers(init?.headers)
           headers.set("authorization", `Bearer ${used}`)
           return fetch(input, { ...init, headers })
         }
         const authorized: FetchLike = async (input, init) => {
-          const token = await run(known.tokens)
+          const token = await run(authorization.tokens)
           const used = token === undefined ? undefined : Redacted.value(token.accessToken)
           const response = await send(input, init)
           if (response.status !== 401 && response.status !== 403) return response
@@ -102,7 +102,7 @@ export const layer = (options: Options): Layer.Layer<never, never, CredentialSto
           if (response.status === 403 && error !== "insufficient_scope") return response
           await response.body?.cancel()
           const challenge = { status: response.status, used, scope, resourceMetadataUrl }
-          await observed(whileConnected(known.authorize(challenge, connection)))
+          await observed(whileConnected(authorization.authorize(challenge, connection)))
           return send(input, init)
         }
         return authorized

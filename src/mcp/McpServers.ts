@@ -212,7 +212,7 @@ const make = (servers: Servers, options: Options) =>
         config,
         log: makeLog(secrets.mask),
         secrets,
-        known: { isLegacy: false, isOldTransport: false }
+        traits: { isLegacy: false, isOldTransport: false }
       })
       all.push(server)
       yield* Effect.forkScoped(Supervisor.run(server, around))
@@ -240,7 +240,7 @@ const make = (servers: Servers, options: Options) =>
           return statusOf(server, state, listed.tools.length, yield* tools.problemsOf(server))
         })
       ),
-      (known): ReadonlyArray<Status> => [...known, ...disabled]
+      (statuses): ReadonlyArray<Status> => [...statuses, ...disabled]
     )
     const changes = Stream.mergeAll(
       all.flatMap(({ state, tools: list }) => [
@@ -255,9 +255,9 @@ const make = (servers: Servers, options: Options) =>
       changes,
       tools: Effect.andThen(Effect.forEach(all, Supervisor.settled, { discard: true }), tools.read),
       config: (name) => (Object.hasOwn(servers, name) ? servers[name] : undefined),
-      call: (tool, args, given) =>
+      call: (tool, args, handlers) =>
         Effect.flatMap(sessionOf(tool.server), (session) =>
-          Effect.map(session.call(tool.tool, args, given?.owner ?? "", serving(given ?? {})), resultOf)
+          Effect.map(session.call(tool.tool, args, handlers?.owner ?? "", serving(handlers ?? {})), resultOf)
         ),
       ...lists,
       reconnect: (name) => Effect.flatMap(find(name), Supervisor.reconnect)

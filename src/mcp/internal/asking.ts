@@ -31,7 +31,7 @@ const formOf = (server: string, message: string, schema: JsonObject): Question.Q
       if (!isObject(json)) return Effect.fail("the answer must be an object with the values by their names")
       const prepared = form.prepare(json)
       return (Result.isResult(prepared) ? Effect.fromResult(prepared) : prepared).pipe(
-        Effect.mapBoth({ onFailure: ({ message: problem }) => problem, onSuccess: (made) => made.arguments })
+        Effect.mapBoth({ onFailure: ({ message: problem }) => problem, onSuccess: (call) => call.arguments })
       )
     }
   }

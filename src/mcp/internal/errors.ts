@@ -8,7 +8,7 @@ import type { StdioServer } from "../McpConfig.ts"
 import { McpError } from "../McpError.ts"
 import { badAnswerCode, noAnswerCode } from "./wire/answers.ts"
 import { tooLongCode } from "./wire/framing.ts"
-import type { Seen } from "./wire/http.ts"
+import type { Outcome } from "./wire/http.ts"
 
 type Reason = McpError["reason"]
 
@@ -22,7 +22,7 @@ const codes: { readonly [code: string]: Reason } = {
   CLIENT_HTTP_FORBIDDEN: "Unauthorized"
 }
 
-const shown = 500
+const maxLength = 500
 
 const address = /(https?:\/\/)(?:[^\s/?#@]{0,500}@)?([^\s?#"'()]{0,500})(\?[^\s"'()]*)?/giu
 
@@ -37,7 +37,7 @@ const withoutSecrets = (text: string): string =>
 /** The words of an error, fit to be shown: a server may have written them. */
 export const wordsOf = (error: unknown): string =>
   Predicate.hasProperty(error, "message") && typeof error.message === "string" && error.message !== ""
-    ? cut(oneLine(withoutSecrets(error.message)), shown)
+    ? cut(oneLine(withoutSecrets(error.message)), maxLength)
     : "it gave no reason"
 
 const isMcpError = (error: unknown): error is McpError => error instanceof McpError
@@ -75,8 +75,8 @@ const make = (
 const codeOf = (error: unknown): unknown => (Predicate.hasProperty(error, "code") ? error.code : undefined)
 
 /** A failed request. */
-export const ofRequest = (server: string, error: unknown, seen?: Seen): McpError => {
-  const own = ownFailure(error) ?? ownFailure(seen?.failure)
+export const ofRequest = (server: string, error: unknown, last?: Outcome): McpError => {
+  const own = ownFailure(error) ?? ownFailure(last?.failure)
   if (own !== undefined) return own
   const code = codeOf(error)
   if (typeof code === "number") {
@@ -85,7 +85,7 @@ export const ofRequest = (server: string, error: unknown, seen?: Seen): McpError
     return make(server, isBad ? "Invalid" : "Refused", wordsOf(error), error, code)
   }
   if (typeof code === "string") {
-    const isDenied = seen?.status === 401 || seen?.status === 403
+    const isDenied = last?.status === 401 || last?.status === 403
     return make(server, isDenied ? "Unauthorized" : (valueAt(codes, code) ?? "Lost"), wordsOf(error), error)
   }
   // The client goes through some of an answer by recursion.
@@ -97,9 +97,9 @@ export const ofRequest = (server: string, error: unknown, seen?: Seen): McpError
 const isNamed = (line: string): boolean => /^[\w.]{0,100}(?:error|exception)\b/iu.test(line)
 
 /** The reason for which a process ended, in its own words: the line that names an error, else the last ones. */
-const reasonIn = (said: string): string => {
-  const lines = said.split("\n").map((line) => line.trim())
-  return oneLine(withoutSecrets(lines.findLast(isNamed) ?? said.slice(-shown)))
+const reasonIn = (stderr: string): string => {
+  const lines = stderr.split("\n").map((line) => line.trim())
+  return oneLine(withoutSecrets(lines.findLast(isNamed) ?? stderr.slice(-maxLength)))
 }
 
 /** The error at the bottom of a chain of causes. */
@@ -111,18 +111,18 @@ const rootOf = (error: unknown): unknown => {
   return inner
 }
 
-/** The error of a failed connection attempt, before any request. `said` is the server's output during the attempt. */
-export const ofConnect = (server: string, error: unknown, seen: Seen, said: string): McpError => {
-  const failed = ofRequest(server, error, seen)
+/** The error of a failed connection attempt, before any request. `stderr` is the server's output during the attempt. */
+export const ofConnect = (server: string, error: unknown, last: Outcome, stderr: string): McpError => {
+  const failed = ofRequest(server, error, last)
   if (failed.reason !== "Lost" && failed.reason !== "Refused") return failed
   if (ownFailure(error) !== undefined) return failed
-  if (seen.failure === undefined && (seen.status === 404 || seen.status === 405)) {
-    return make(server, "Unavailable", `there is no server of the protocol at its address (HTTP ${seen.status})`, error)
+  if (last.failure === undefined && (last.status === 404 || last.status === 405)) {
+    return make(server, "Unavailable", `there is no server of the protocol at its address (HTTP ${last.status})`, error)
   }
-  const root = rootOf(seen.failure ?? error)
+  const root = rootOf(last.failure ?? error)
   const words = root === error ? wordsOf(error) : `${wordsOf(error)}: ${wordsOf(root)}`
-  const last = reasonIn(said)
-  return make(server, "Unavailable", last === "" ? words : `${words}; it said: ${cut(last, shown)}`, error)
+  const reason = reasonIn(stderr)
+  return make(server, "Unavailable", reason === "" ? words : `${words}; it said: ${cut(reason, maxLength)}`, error)
 }
 
 const folder = (error: PlatformError): boolean => "module" in error.reason && error.reason.module === "FileSystem"
@@ -158,7 +158,7 @@ export const unsupported = (server: string, what: string): McpError =>
   make(server, "Refused", `it offers no ${what}`, undefined)
 
 /** A connection that ended by itself. */
-export const lost = (server: string, words: string): McpError => make(server, "Lost", words, undefined)
+export const lostConnection = (server: string, words: string): McpError => make(server, "Lost", words, undefined)
 
 /** A server that can't be used now. */
 export const unavailable = (server: string, words: string, cause: unknown): McpError =>

@@ -53,12 +53,12 @@ export const expander =
       const parts: Array<string> = []
       let end = 0
       const isClaude = around.dialect === "claude"
-      for (const found of text.matchAll(isClaude ? variables.claude : variables.editor)) {
-        const variable = found[1] ?? ""
+      for (const match of text.matchAll(isClaude ? variables.claude : variables.editor)) {
+        const variable = match[1] ?? ""
         const value = yield* isClaude ? ofClaude(variable, around) : ofEditor(variable, around)
         if (value === undefined) around.missing(variable)
-        parts.push(text.slice(end, found.index), value ?? found[0])
-        end = found.index + found[0].length
+        parts.push(text.slice(end, match.index), value ?? match[0])
+        end = match.index + match[0].length
       }
       return [...parts, text.slice(end)].join("")
     })

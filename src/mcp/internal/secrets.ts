@@ -87,13 +87,13 @@ const plain = { configurable: true, enumerable: true, writable: true } as const
 
 /** Collects the secrets of a configuration. */
 export const make = (config: Server): Secrets => {
-  const known = new Map<string, string>()
+  const secrets = new Map<string, string>()
   let mask: ((text: string) => string) | undefined
   const add = (name: string, value: string): void => {
     for (const part of partsOf(value)) {
-      if ([...known.values()].includes(part)) continue
-      known.set(known.has(name) ? `${name} ${known.size}` : name, part)
-      mask = masker(known)
+      if ([...secrets.values()].includes(part)) continue
+      secrets.set(secrets.has(name) ? `${name} ${secrets.size}` : name, part)
+      mask = masker(secrets)
     }
   }
   for (const [name, value] of configured(config)) add(name, value)

@@ -70,28 +70,28 @@ export const serving =
       case "Elicit": {
         const { answer, params } = inbound
         const reply: Effect.Effect<Reply, E, R> = onQuestion?.(askedOf(params)) ?? Effect.succeed(declined)
-        return settle(answer, (given: Reply) =>
-          given.action === "accept" && params.mode !== "url"
-            ? { action: given.action, content: valuesOf(given) }
-            : { action: given.action }
+        return settle(answer, (formAnswer: Reply) =>
+          formAnswer.action === "accept" && params.mode !== "url"
+            ? { action: formAnswer.action, content: valuesOf(formAnswer) }
+            : { action: formAnswer.action }
         )(reply)
       }
       case "Sample": {
         const { answer, params } = inbound
         if (onSample === undefined) return Effect.asVoid(Deferred.fail(answer, noModel))
-        const asked = settle(answer, ({ model, stopReason, text }: Sampled) => ({
+        const sampling = settle(answer, ({ model, stopReason, text }: Sampled) => ({
           role: "assistant" as const,
           content: { type: "text" as const, text },
           model,
           stopReason
         }))(onSample(sampleOf(params)))
         // The server is told, and goes on with the call as it likes.
-        return Effect.catch(asked, () => Effect.void)
+        return Effect.catch(sampling, () => Effect.void)
       }
       case "Progress": {
         const { message, progress, total } = inbound.progress
-        const seen: Progress = { progress, ...defined({ message, total }) }
-        return onProgress?.(seen) ?? Effect.void
+        const update: Progress = { progress, ...defined({ message, total }) }
+        return onProgress?.(update) ?? Effect.void
       }
       case "Log": {
         const { data, level, logger } = inbound

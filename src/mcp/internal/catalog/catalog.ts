@@ -26,8 +26,8 @@ const parametersOf = ({ inputSchema }: Tool): JsonObject => {
   return isObject(schema) ? schema : { type: "object" }
 }
 
-const toolOf = (server: string, given: Tool): Omit<ServerTool, "name"> => {
-  const { annotations = {}, description = "", name, title = annotations.title } = given
+const toolOf = (server: string, definition: Tool): Omit<ServerTool, "name"> => {
+  const { annotations = {}, description = "", name, title = annotations.title } = definition
   const { destructiveHint, idempotentHint, openWorldHint, readOnlyHint } = annotations
   const about = cut(visible(description), longest)
   return {
@@ -35,14 +35,14 @@ const toolOf = (server: string, given: Tool): Omit<ServerTool, "name"> => {
     tool: name,
     title: title === undefined ? undefined : cut(oneLine(title), 200),
     description: about === "" ? `The tool "${cut(oneLine(name), 100)}" of the MCP server "${server}"` : about,
-    parameters: parametersOf(given),
+    parameters: parametersOf(definition),
     annotations: defined({
       readOnly: readOnlyHint,
       destructive: destructiveHint,
       idempotent: idempotentHint,
       openWorld: openWorldHint
     }),
-    digest: once(() => digestOf(given))
+    digest: once(() => digestOf(definition))
   }
 }
 
@@ -66,14 +66,14 @@ const sizeOf = ({ description, parameters, tool }: Omit<ServerTool, "name">): nu
 const encoder = new TextEncoder()
 
 /** Leaves out tools whose definitions are too large, each by itself or all of them together. */
-const bound = (
+const limitDefinitions = (
   { maxDefinition = 32_000, maxDefinitions = 256_000 }: Server,
-  given: ReadonlyArray<Omit<ServerTool, "name">>
+  candidates: ReadonlyArray<Omit<ServerTool, "name">>
 ): Selected => {
   const large: Array<string> = []
-  const late: Array<string> = []
+  const excess: Array<string> = []
   let total = 0
-  const tools = given.filter((tool) => {
+  const tools = candidates.filter((tool) => {
     const size = sizeOf(tool)
     if (size > maxDefinition) {
       large.push(
@@ -82,17 +82,17 @@ const bound = (
       return false
     }
     if (total + size > maxDefinitions) {
-      late.push(tool.tool)
+      excess.push(tool.tool)
       return false
     }
     total += size
     return true
   })
   const all =
-    late.length === 0
+    excess.length === 0
       ? []
       : [
-          `${late.length} tools are left out, because the definitions of all have more bytes than \`maxDefinitions\` (${maxDefinitions}): ${quoted(late)}; name those that are needed in \`tools\``
+          `${excess.length} tools are left out, because the definitions of all have more bytes than \`maxDefinitions\` (${maxDefinitions}): ${quoted(excess)}; name those that are needed in \`tools\``
         ]
   return { tools, problems: [...large.slice(0, mostProblems), ...all] }
 }
@@ -100,9 +100,9 @@ const bound = (
 const mostProblems = 20
 
 /** Keeps the tools that the configuration wants. A name comes once: it could not be told which one is called. */
-const select = (server: string, config: Server, { problems: faults, tools: given }: Listed): Selected => {
+const select = (server: string, config: Server, { problems: faults, tools: definitions }: Listed): Selected => {
   const { pins = {}, tools: only } = config
-  const names = new Set(given.map(({ name }) => name))
+  const names = new Set(definitions.map(({ name }) => name))
   const problems = [...faults]
   const missing = [...new Set([...(only ?? []), ...Object.keys(pins)])]
     .filter((name) => !names.has(name))
@@ -110,9 +110,9 @@ const select = (server: string, config: Server, { problems: faults, tools: given
       (name) =>
         `the configuration names the tool "${name}", which the server does not have; it has: ${quoted([...names])}`
     )
-  if (given.length > 0) problems.push(...missing)
+  if (definitions.length > 0) problems.push(...missing)
   const tools: Array<Omit<ServerTool, "name">> = []
-  for (const one of given) {
+  for (const one of definitions) {
     if (only !== undefined && !only.includes(one.name)) continue
     if (!names.delete(one.name)) {
       problems.push(`the server has two tools with the name ${quoted([one.name])}; the second is left out`)
@@ -123,7 +123,7 @@ const select = (server: string, config: Server, { problems: faults, tools: given
     if (pin === undefined || pin === tool.digest()) tools.push(tool)
     else problems.push(`the tool "${one.name}" has the digest ${tool.digest()}, not the pinned ${pin}: it is left out`)
   }
-  const bounded = bound(config, tools)
+  const bounded = limitDefinitions(config, tools)
   return { tools: bounded.tools, problems: [...problems, ...bounded.problems] }
 }
 
@@ -132,13 +132,13 @@ export const makeCatalog = (servers: ReadonlyArray<Supervised>) =>
   Effect.sync(() => {
     const selections = new WeakMap<Listed, Selected>()
     const selectionOf = ({ target, tools }: Supervised) =>
-      Effect.map(SubscriptionRef.get(tools), (given) => {
-        const known = selections.get(given)
-        if (known !== undefined) return known
-        const made = select(target.name, target.config, given)
+      Effect.map(SubscriptionRef.get(tools), (list) => {
+        const cachedSelection = selections.get(list)
+        if (cachedSelection !== undefined) return cachedSelection
+        const selection = select(target.name, target.config, list)
         // Servers without tools share one list.
-        if (given.tools.length > 0) selections.set(given, made)
-        return made
+        if (list.tools.length > 0) selections.set(list, selection)
+        return selection
       })
     let last: { readonly of: ReadonlyArray<Selected>; readonly tools: ReadonlyArray<ServerTool> } = {
       of: [],

@@ -34,8 +34,8 @@ const promptsOf = (server: Supervised, session: Session): Effect.Effect<Readonly
       })),
       get: (args) =>
         Effect.flatMap(server.session, (now) =>
-          now.request(async (asked, abort) => {
-            const filled = await asked.getPrompt({ name: prompt.name, arguments: { ...args } }, { signal: abort })
+          now.request(async (sdkClient, abort) => {
+            const filled = await sdkClient.getPrompt({ name: prompt.name, arguments: { ...args } }, { signal: abort })
             return messagesOf(filled.messages.map(({ content, role }) => ({ role, content: [blockOf(content)] })))
           })
         )
@@ -102,8 +102,8 @@ export const make = (
   const listResources = (server: Supervised, session: Session) =>
     Effect.suspend(() => {
       const { count } = server.edition
-      const known = listings.get(server)
-      if (known?.count === count) return Effect.succeed(known.list)
+      const listing = listings.get(server)
+      if (listing?.count === count) return Effect.succeed(listing.list)
       return Effect.tap(resourcesOf(server.target.name, session), (list) =>
         Effect.sync(() => listings.set(server, { count, list }))
       )
@@ -124,7 +124,7 @@ export const make = (
           ),
         { concurrency: "unbounded" }
       ),
-      (found): ReadonlyArray<A> => found.flat()
+      (lists): ReadonlyArray<A> => lists.flat()
     )
   const sessionOf = (name: string) => Effect.flatMap(find(name), ({ session }) => session)
   return {

@@ -42,11 +42,11 @@ export const resourceTools = (
         Effect.gen(function* () {
           if (server !== undefined) yield* check(server)
           const all = (yield* servers.resources(server)).filter((one) => isWanted(one.server))
-          const shown = all.slice((page - 1) * pageSize, page * pageSize)
-          if (shown.length === 0) return page === 1 ? "There is nothing to read." : `There are ${all.length} in all.`
+          const rows = all.slice((page - 1) * pageSize, page * pageSize)
+          if (rows.length === 0) return page === 1 ? "There is nothing to read." : `There are ${all.length} in all.`
           const more =
             all.length > page * pageSize ? `\nThere are ${all.length} in all: page ${page + 1} has more.` : ""
-          return `${shown.map(lineOf).join("\n")}${more}`
+          return `${rows.map(lineOf).join("\n")}${more}`
         })
     }),
     Tool.make("read_mcp_resource", {

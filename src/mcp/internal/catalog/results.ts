@@ -19,16 +19,16 @@ export const resourceBlock = (content: ResourceContent): Content.Block =>
     : bytes(content.base64, content.mimeType ?? unknownType, content.uri.split("/").at(-1))
 
 /** A part of a resource as it came. */
-export const resourceContent = (given: {
+export const resourceContent = (resource: {
   readonly uri: string
   readonly mimeType?: string | undefined
   readonly text?: unknown
   readonly blob?: unknown
 }): ResourceContent => {
-  const { mimeType, uri } = given
-  return typeof given.text === "string"
-    ? { uri, mimeType, text: given.text }
-    : { uri, mimeType, base64: typeof given.blob === "string" ? given.blob : "" }
+  const { mimeType, uri } = resource
+  return typeof resource.text === "string"
+    ? { uri, mimeType, text: resource.text }
+    : { uri, mimeType, base64: typeof resource.blob === "string" ? resource.blob : "" }
 }
 
 /** A block as content. */
@@ -71,6 +71,6 @@ export const resultOf = (result: CallToolResult): Result => {
 
 /** Messages of a prompt, or of a request for an answer. */
 export const messagesOf = (
-  given: ReadonlyArray<{ readonly role: PromptMessage["role"]; readonly content: ReadonlyArray<Content.Block> }>
+  messages: ReadonlyArray<{ readonly role: PromptMessage["role"]; readonly content: ReadonlyArray<Content.Block> }>
 ): ReadonlyArray<Message.Message> =>
-  given.map(({ content, role }) => (role === "assistant" ? Message.ai(content) : Message.human(content)))
+  messages.map(({ content, role }) => (role === "assistant" ? Message.ai(content) : Message.human(content)))

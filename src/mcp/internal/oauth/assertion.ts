@@ -57,8 +57,8 @@ export const byIdentityProvider =
   ({ fetch, issuer: audience, resource, scope }) =>
     Effect.gen(function* () {
       const requests = makeRequests(fetch)
-      const found = tokenEndpoint ?? (yield* requests.discoverServer(issuer))?.token_endpoint
-      const to = URL.parse(found ?? "")
+      const endpoint = tokenEndpoint ?? (yield* requests.discoverServer(issuer))?.token_endpoint
+      const to = URL.parse(endpoint ?? "")
       if (to === null || (to.protocol !== "https:" && !isLoopback(to))) {
         return yield* Effect.fail(new Error(`the identity provider ${issuer} has no token endpoint of https`))
       }

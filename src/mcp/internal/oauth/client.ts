@@ -27,16 +27,16 @@ export const locate = Effect.fnUntraced(function* (
   }
   const resource = yield* requests.discoverResource(new URL(url), resourceMetadataUrl)
   const issuer = resource?.authorization_servers?.[0] ?? new URL("/", url).href
-  const found = yield* address === undefined ? requests.discoverServer(issuer) : requests.readServer(address)
+  const metadata = yield* address === undefined ? requests.discoverServer(issuer) : requests.readServer(address)
   if (resource !== undefined && !covers(resource.resource, new URL(url))) {
     return yield* fail(`its metadata are of another resource, ${JSON.stringify(bounded(resource.resource))}`)
   }
-  if (found === undefined && address !== undefined) {
+  if (metadata === undefined && address !== undefined) {
     return yield* fail(`there are no metadata of an authorisation server at ${address}`)
   }
   // The revision 2025-03-26 of MCP has fixed endpoints for servers without metadata.
   const endpoint = (path: string) => new URL(path, issuer).href
-  const server = found ?? {
+  const server = metadata ?? {
     issuer,
     authorization_endpoint: endpoint("/authorize"),
     token_endpoint: endpoint("/token"),
@@ -94,11 +94,11 @@ export const knownClient = Effect.fnUntraced(function* (subject: Subject, place:
   if (clientId !== undefined) {
     return yield* withProofs(subject, place, yield* configuredClient(subject, clientId, issuer))
   }
-  const known = yield* subject.kept.client.get
-  const isOther = redirect !== undefined && known?.redirect !== undefined && known.redirect !== redirect
-  return known === undefined || known.issuer !== issuer || isOther
+  const client = yield* subject.records.client.get
+  const isOther = redirect !== undefined && client?.redirect !== undefined && client.redirect !== redirect
+  return client === undefined || client.issuer !== issuer || isOther
     ? undefined
-    : yield* withProofs(subject, place, known)
+    : yield* withProofs(subject, place, client)
 })
 
 /** The known client, else the client's metadata document, else a new registration. */
@@ -109,15 +109,15 @@ export const clientOf = Effect.fnUntraced(function* (
   redirect: string,
   scope: string | undefined
 ): Effect.fn.Return<Client, McpError | Reason> {
-  const known = yield* knownClient(subject, place, redirect)
-  if (known !== undefined) return known
+  const storedClient = yield* knownClient(subject, place, redirect)
+  if (storedClient !== undefined) return storedClient
   const { clientMetadataUrl, clientName, redirect: canRedirect } = subject.around
   const { issuer, client_id_metadata_document_supported: takesDocuments } = place.server
   if (clientMetadataUrl !== undefined && takesDocuments === true) {
     if (URL.parse(clientMetadataUrl)?.protocol !== "https:") {
       return yield* subject.fail(`clientMetadataUrl must be an address of https, not ${bounded(clientMetadataUrl)}`)
     }
-    yield* subject.kept.client.set({ id: clientMetadataUrl, issuer })
+    yield* subject.records.client.set({ id: clientMetadataUrl, issuer })
     return yield* withProofs(subject, place, { id: clientMetadataUrl })
   }
   const deviceGrants = canRedirect === undefined ? [deviceGrant] : []
@@ -130,7 +130,7 @@ export const clientOf = Effect.fnUntraced(function* (
     application_type: "native",
     ...defined({ scope })
   })
-  yield* subject.kept.client.set(defined({ ...client, issuer, redirect }))
+  yield* subject.records.client.set(defined({ ...client, issuer, redirect }))
   return yield* withProofs(subject, place, client)
 })
 

@@ -48,10 +48,10 @@ export const make = (
     const name = `${base} ${kind}`
     const json = Schema.fromJsonString(schema)
     const get = Effect.gen(function* () {
-      const found = yield* Effect.mapError(credentials.get(tenant, name), onError)
-      if (found?._tag !== "ApiKey") return undefined
+      const entry = yield* Effect.mapError(credentials.get(tenant, name), onError)
+      if (entry?._tag !== "ApiKey") return undefined
       // A record of another version counts as missing.
-      return yield* Effect.catch(Schema.decodeUnknownEffect(json)(Redacted.value(found.key)), () => Effect.undefined)
+      return yield* Effect.catch(Schema.decodeUnknownEffect(json)(Redacted.value(entry.key)), () => Effect.undefined)
     })
     const write = Effect.fnUntraced(function* (value: A) {
       const text = yield* Effect.orDie(Schema.encodeEffect(json)(value))
@@ -64,11 +64,11 @@ export const make = (
   const pair = record("key", Pair)
   /** The key pair of proofs, if there is one. */
   const getKey = Effect.gen(function* () {
-    const found = yield* pair.get
-    if (found === undefined) return undefined
+    const keyPair = yield* pair.get
+    if (keyPair === undefined) return undefined
     const load = (jwk: Readonly<Record<string, unknown>>, usage: "sign" | "verify") =>
       crypto.subtle.importKey("jwk", jwk, algorithm, true, [usage])
-    const loaded = Promise.all([load({ ...found.privateJwk }, "sign"), load({ ...found.publicJwk }, "verify")])
+    const loaded = Promise.all([load({ ...keyPair.privateJwk }, "sign"), load({ ...keyPair.publicJwk }, "verify")])
     const [privateKey, publicKey] = yield* Effect.tryPromise({ try: () => loaded, catch: onError })
     return { privateKey, publicKey }
   })
@@ -80,8 +80,8 @@ export const make = (
     yield* pair.set({ privateJwk: { ...privateJwk }, publicJwk: { ...publicJwk } })
   })
 
-  const tokens = Effect.map(Effect.mapError(credentials.get(tenant, tokensName), onError), (found) =>
-    found?._tag === "OAuthToken" ? found : undefined
+  const tokens = Effect.map(Effect.mapError(credentials.get(tenant, tokensName), onError), (entry) =>
+    entry?._tag === "OAuthToken" ? entry : undefined
   )
   const setTokens = (token: Token) => Effect.mapError(credentials.set(tenant, tokensName, token), onError)
 

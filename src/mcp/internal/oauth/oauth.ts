@@ -64,13 +64,13 @@ const renew = Effect.fnUntraced(function* (
   used: string | undefined,
   requests: Requests.Requests
 ): Effect.fn.Return<boolean, McpError> {
-  const { kept, oauth } = subject
-  const place = yield* kept.place.get
+  const { oauth, records } = subject
+  const place = yield* records.place.get
   // The configuration may name another authorization server since the last sign-in.
   if (place === undefined || (oauth.issuer !== undefined && oauth.issuer !== place.server.issuer)) return false
   const client = yield* knownClient(subject, place)
   if (client === undefined) return false
-  const renewed = kept.renewTokens(
+  const renewed = records.renewTokens(
     used,
     Effect.fnUntraced(function* (old) {
       const { refreshToken, scopes } = old
@@ -104,16 +104,16 @@ const byPage = Effect.fnUntraced(function* (
   const { around, fail, name } = subject
   const resource = defined({ resource: place.resource })
   const consent = wordsIn(scope).includes("offline_access") ? { prompt: "consent" } : {}
-  const asked = { redirect: back.address, state: "mcp", scopes: wordsIn(scope) }
-  const page = yield* requests.authorization(place.server, client, asked, { ...resource, ...consent })
+  const request = { redirect: back.address, state: "mcp", scopes: wordsIn(scope) }
+  const page = yield* requests.authorization(place.server, client, request, { ...resource, ...consent })
   yield* around.open({ server: name, url: page.url, origin: new URL(page.url).origin })
   const callback = yield* Effect.timeoutOrElse(Deferred.await(back.arrived), {
     duration: patience * 1000,
     orElse: () => Effect.fail(fail(`nobody signed in within ${patience} seconds`))
   })
   const { state, verifier } = page
-  const sent = { state, verifier, redirect: back.address }
-  return yield* requests.exchange(place.server, client, new URL(callback), sent, resource)
+  const flow = { state, verifier, redirect: back.address }
+  return yield* requests.exchange(place.server, client, new URL(callback), flow, resource)
 })
 
 /** Waits for the person to type a code in on another device (RFC 8628). */
@@ -152,7 +152,7 @@ const signIn = Effect.fnUntraced(function* (
   wanted: string | undefined,
   { fetch, requests }: Connection
 ): Effect.fn.Return<void, McpError | Reason, Scope> {
-  const { around, fail, kept, oauth } = subject
+  const { around, fail, oauth, records } = subject
   const problem = configurationProblem(subject)
   if (problem !== undefined) return yield* fail(problem)
   const arrived = yield* Deferred.make<string>()
@@ -168,7 +168,7 @@ const signIn = Effect.fnUntraced(function* (
   }
   const scope = scopeOf(subject, place, wanted)
   const client = yield* clientOf(subject, requests, place, address, scope)
-  yield* kept.place.set(place)
+  yield* records.place.set(place)
   const byGrant = Effect.gen(function* () {
     const { parameters, type } = yield* ownGrant(subject, place, scope, fetch)
     return yield* requests.grant(
@@ -183,7 +183,7 @@ const signIn = Effect.fnUntraced(function* (
     : isByCode
       ? byCode(subject, requests, place, client, scope)
       : byPage(subject, requests, place, client, { address, arrived }, scope)
-  yield* kept.setTokens(tokenOf(tokens, scope === undefined ? undefined : wordsIn(scope)))
+  yield* records.setTokens(tokenOf(tokens, scope === undefined ? undefined : wordsIn(scope)))
 })
 
 /** Errors after which a newly registered client may succeed. */
@@ -198,14 +198,14 @@ export const make = Effect.fnUntraced(function* (
   server: { readonly name: string; readonly config: HttpServer }
 ) {
   const subject = yield* makeSubject(around, server)
-  const { kept, oauth, proofs } = subject
+  const { oauth, proofs, records } = subject
   const lock = Semaphore.makeUnsafe(1)
 
   /** Gets a valid token. Requests that find the same token refused share one flight. */
   const authorize = (challenge: Challenge, connection: Connection): Effect.Effect<void, McpError> =>
     lock.withPermits(1)(
       Effect.gen(function* () {
-        const had = yield* kept.tokens
+        const had = yield* records.tokens
         if (had !== undefined && Redacted.value(had.accessToken) !== challenge.used) return
         const isMissing = challenge.status === 401
         const canRenew = isMissing && had?.refreshToken !== undefined
@@ -215,11 +215,11 @@ export const make = Effect.fnUntraced(function* (
           : textOf([...(had?.scopes ?? []), ...wordsIn(challenge.scope)])
         const attempt = Effect.scoped(signIn(subject, challenge, scope, connection))
         const repeated = Effect.catch(attempt, (reason) =>
-          wantsNewClient(subject, reason) ? Effect.andThen(kept.client.forget, attempt) : Effect.fail(reason)
+          wantsNewClient(subject, reason) ? Effect.andThen(records.client.forget, attempt) : Effect.fail(reason)
         )
         yield* Effect.mapError(repeated, (reason) => errorOf(subject, reason))
       })
     )
 
-  return { authorize, tokens: kept.tokens, proofs }
+  return { authorize, tokens: records.tokens, proofs }
 })

@@ -39,7 +39,7 @@ export interface Subject {
   readonly url: string
   readonly oauth: OAuth
   readonly around: Around
-  readonly kept: ReturnType<typeof Kept.make>
+  readonly records: ReturnType<typeof Kept.make>
   /** The proof of the key that tokens are bound to. */
   readonly proofs: Effect.Effect<Proofs, McpError>
   readonly fail: (words: string, cause?: unknown) => McpError
@@ -77,15 +77,15 @@ export const make = Effect.fnUntraced(function* (
       defined({ server: name, reason: "Unauthorized", message: `the MCP server "${name}": ${words}`, cause })
     )
   const onError = (error: unknown) => fail(`it could not be signed in to: ${wordsOf(error)}`, error)
-  const kept = Kept.make(around.credentials, around.tenant, url, onError)
+  const records = Kept.make(around.credentials, around.tenant, url, onError)
   const proofs = yield* Effect.cached(
     Effect.gen(function* () {
-      const key = yield* kept.key.get
-      const made = yield* Effect.mapError(proofsOf(key), (reason) => errorOf({ fail }, reason))
-      if (key === undefined) yield* kept.key.set(made.pair)
-      return made.proofs
+      const key = yield* records.key.get
+      const proofSet = yield* Effect.mapError(proofsOf(key), (reason) => errorOf({ fail }, reason))
+      if (key === undefined) yield* records.key.set(proofSet.pair)
+      return proofSet.proofs
     })
   )
-  const subject: Subject = { name, url, oauth: config.oauth ?? {}, around, kept, proofs, fail }
+  const subject: Subject = { name, url, oauth: config.oauth ?? {}, around, records, proofs, fail }
   return subject
 })

@@ -53,16 +53,16 @@ export type Read = (message: JSONRPCMessage) => JSONRPCMessage
 export const answering = (transport: Transport, read: Read): Transport => {
   const open = new Set<Id>()
   const send = transport.send.bind(transport)
-  let heard: Transport["onmessage"]
+  let handler: Transport["onmessage"]
   const listen = (): void => {
     const { onmessage } = transport
-    if (onmessage === heard) return
-    heard = (message, extra) => {
+    if (onmessage === handler) return
+    handler = (message, extra) => {
       const id = answeredId(message)
       if (id !== undefined) open.delete(id)
       onmessage?.(read(message), extra)
     }
-    transport.onmessage = heard
+    transport.onmessage = handler
   }
   return Object.assign(transport, {
     send: (message: JSONRPCMessage, options?: Parameters<Transport["send"]>[1]): Promise<void> => {

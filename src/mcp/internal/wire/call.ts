@@ -64,7 +64,7 @@ const never = 2 ** 31 - 1
 /** The events of a call, in their order, for the one fiber that makes it: no other runs as long as nobody asks. */
 const mailbox = <A, E>() => {
   let inbounds: Array<Inbound> = []
-  let taken = 0
+  let position = 0
   let words = mostWords
   let end: Exit.Exit<A, E> | undefined
   let isUrgent = false
@@ -81,10 +81,10 @@ const mailbox = <A, E>() => {
     })
   })
   const take = (): Inbound | undefined => {
-    const next = isUrgent ? undefined : inbounds[taken++]
+    const next = isUrgent ? undefined : inbounds[position++]
     if (next === undefined && !isUrgent) {
       inbounds = []
-      taken = 0
+      position = 0
     }
     return next
   }
@@ -108,7 +108,7 @@ const mailbox = <A, E>() => {
         if (inbound !== undefined) return Effect.flatMap(serve(inbound), () => Effect.suspend(next))
         return end ?? Effect.flatMap(news, () => Effect.suspend(next))
       }),
-    close: (): void => inbounds.slice(taken).forEach(abandon)
+    close: (): void => inbounds.slice(position).forEach(abandon)
   }
 }
 

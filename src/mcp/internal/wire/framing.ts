@@ -15,7 +15,7 @@ const version = String.raw`"jsonrpc"\s*:\s*"2\.0"`
 const atHead = new RegExp(String.raw`^\s*\{\s*(?:${version}\s*,\s*)?${id}`)
 const atTail = new RegExp(String.raw`${id}\s*(?:,\s*${version}\s*)?\}\s*$`)
 
-const kept = 512
+const edge = 512
 
 /** The answer to the request whose answer is too long, if it can be told which it is. */
 const tooLong = (head: string, tail: string, size: number, limit: number): JSONRPCMessage | undefined => {
@@ -62,11 +62,11 @@ export const collector = (limit: number) => {
         parts.push(bytes)
         if (size <= limit) return
         const whole = join(parts, size)
-        head = whole.slice(0, kept)
-        tail = whole.slice(-kept)
+        head = whole.slice(0, edge)
+        tail = whole.slice(-edge)
         parts = []
       } else if (bytes.length > 0) {
-        tail = join([tail, bytes.subarray(-kept)], tail.length + Math.min(kept, bytes.length)).slice(-kept)
+        tail = join([tail, bytes.subarray(-edge)], tail.length + Math.min(edge, bytes.length)).slice(-edge)
       }
     },
     end: (): Frame => {

@@ -8,7 +8,7 @@ import { collector, type Frame } from "./framing.ts"
 import type { Sdk } from "./sdk.ts"
 
 /** The last answer of a server and the failure of the last request, for a better message than the client's. */
-export interface Seen {
+export interface Outcome {
   status?: number | undefined
   failure?: unknown
 }
@@ -102,14 +102,14 @@ export const limited =
 
 /** Keeps the last outcome of a `fetch`. */
 export const watched =
-  (fetch: FetchLike, seen: Seen): FetchLike =>
+  (fetch: FetchLike, last: Outcome): FetchLike =>
   async (input, init) => {
     const response = await fetch(input, init).catch((error: unknown) => {
-      seen.failure = error
+      last.failure = error
       return Promise.reject(error)
     })
-    seen.status = response.status
-    seen.failure = undefined
+    last.status = response.status
+    last.failure = undefined
     return response
   }
 

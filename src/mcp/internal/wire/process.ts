@@ -37,11 +37,11 @@ const makeOutbox = () => {
   let hasEnded = false
   const news = Latch.makeUnsafe(false)
   const take = Effect.suspend(function next(): Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>> {
-    const taken = waiting
-    if (!Arr.isArrayNonEmpty(taken)) return hasEnded ? Cause.done() : Effect.flatMap(news.await, next)
+    const batch = waiting
+    if (!Arr.isArrayNonEmpty(batch)) return hasEnded ? Cause.done() : Effect.flatMap(news.await, next)
     waiting = []
     news.closeUnsafe()
-    return Effect.succeed(taken)
+    return Effect.succeed(batch)
   })
   return {
     taken: Stream.fromPull(Effect.succeed(take)),
@@ -127,8 +127,8 @@ export const open = (
         const frame = frames[at]
         const message = frame === undefined ? undefined : readFrame(frame)
         if (message === undefined) continue
-        const taken = Result.try(() => transport.onmessage?.(message))
-        if (Result.isFailure(taken)) notes.add("a message that can't be taken apart was left out\n")
+        const result = Result.try(() => transport.onmessage?.(message))
+        if (Result.isFailure(result)) notes.add("a message that can't be taken apart was left out\n")
         if (!("id" in message)) return Effect.flatMap(Effect.yieldNow, () => take(frames, at + 1))
       }
       return Effect.void

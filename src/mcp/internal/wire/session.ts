@@ -54,7 +54,7 @@ export interface Target {
   readonly log: { readonly add: (text: string) => void; readonly read: () => string }
   readonly secrets: Secrets.Secrets
   /** Set for a server that ended, or refused, when it was asked for the newer protocol, or the newer transport. */
-  readonly known: { isLegacy: boolean; isOldTransport: boolean }
+  readonly traits: { isLegacy: boolean; isOldTransport: boolean }
 }
 
 /** The lists of a server that changed. */
@@ -68,7 +68,7 @@ export interface Session {
   /** The id of the server's process, if it has one. */
   readonly pid: number | undefined
   /** Done when the connection is lost, with the reason. */
-  readonly lost: Deferred.Deferred<McpError>
+  readonly loss: Deferred.Deferred<McpError>
   /** The next list that changed. However often it does meanwhile, it is said once. */
   readonly changed: Effect.Effect<Changed>
   readonly listTools: Effect.Effect<Listed, McpError>
@@ -90,7 +90,7 @@ const answered = <A>(answer: Deferred.Deferred<A, string>): Promise<A> =>
 
 /** Makes the client, with the answers to a server's questions. */
 const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: ReadonlySet<Call.Open>) => {
-  const { config, known } = target
+  const { config, traits } = target
   const news = Effect.runSync(Queue.unbounded<Changed>())
   const untold = new Set<Changed>()
   const hasChanged = (what: Changed): void => {
@@ -113,7 +113,7 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
       ...(samples ? { sampling: {} } : {})
     },
     versionNegotiation: {
-      mode: known.isLegacy || config.type === "sse" ? "legacy" : "auto",
+      mode: traits.isLegacy || config.type === "sse" ? "legacy" : "auto",
       // A person may have to sign in before the first answer; a process that is silent knows the older protocol only.
       probe: { timeoutMs: config.type === "stdio" ? Math.min(5_000, time / 3) : time }
     },
@@ -172,15 +172,15 @@ const openProcess = (target: Target, config: StdioServer, around: Surroundings, 
       Effect.mapError((error) => Errors.notStarted(target.name, config, error))
     )
 
-const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surroundings, seen: Http.Seen, read: Read) =>
+const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surroundings, last: Http.Outcome, read: Read) =>
   Effect.gen(function* () {
     const address = reveal(config.url)
     const url = URL.parse(address)
     if (url === null || !/^https?:$/u.test(url.protocol)) {
       // An address may hold a password or a token in its query.
       const place = (address.split(/[?#]/u)[0] ?? "").replace(/^.*@/su, "…@")
-      const shown = JSON.stringify(cut(place, 200))
-      return yield* Errors.unavailable(target.name, `${shown} is not an address of http or https`, undefined)
+      const placeText = JSON.stringify(cut(place, 200))
+      return yield* Errors.unavailable(target.name, `${placeText} is not an address of http or https`, undefined)
     }
     if (url.username !== "" || url.password !== "") {
       return yield* Errors.unavailable(target.name, "a password stands in its address; give it by `headers`", undefined)
@@ -189,40 +189,40 @@ const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surround
     const limited = Http.limited(Http.noting(around.fetch, target.secrets.add), around.maxMessage)
     const authorized =
       around.authorize === undefined ? limited : yield* around.authorize({ name: target.name, config }, limited)
-    const fetch = Http.watched(authorized, seen)
-    return Http.open(sdk, config, url, config.type === "sse" || target.known.isOldTransport, fetch, read)
+    const fetch = Http.watched(authorized, last)
+    return Http.open(sdk, config, url, config.type === "sse" || target.traits.isOldTransport, fetch, read)
   })
 
 /** Tells whether a server is one of the older transport: it knows no `POST` at this address. */
-const isOldTransport = (seen: Http.Seen): boolean =>
-  seen.status !== undefined && seen.status >= 400 && seen.status < 500 && seen.status !== 401 && seen.status !== 403
+const isOldTransport = (last: Http.Outcome): boolean =>
+  last.status !== undefined && last.status >= 400 && last.status < 500 && last.status !== 401 && last.status !== 403
 
 const attempt = (
   sdk: Sdk,
   target: Target,
   around: Surroundings,
-  seen: Http.Seen
+  last: Http.Outcome
 ): Effect.Effect<Session, McpError, ChildProcessSpawner | Scope.Scope> =>
   Effect.gen(function* () {
     const { config, log, name } = target
     const time = connectTimeoutOf(config)
     const calls = new Set<Call.Open>()
     const { changed, client, hasChanged } = makeClient(sdk, target, around, calls)
-    const lost = Deferred.makeUnsafe<McpError>()
-    const giveUp = (error: McpError): void => void Deferred.doneUnsafe(lost, Effect.succeed(error))
-    let said = ""
+    const loss = Deferred.makeUnsafe<McpError>()
+    const giveUp = (error: McpError): void => void Deferred.doneUnsafe(loss, Effect.succeed(error))
+    let stderr = ""
     const leftOut: Array<string> = []
     const readMessage: Read = (message) =>
       siftTools(sdk, target.secrets.maskMessage(message), (problem) => leftOut.push(problem))
     const note = (text: string): void => {
       log.add(text)
-      said = `${said}${text}`.slice(-mostSaid)
+      stderr = `${stderr}${text}`.slice(-mostSaid)
     }
     const opened: Opened = yield* config.type === "stdio"
       ? openProcess(target, config, around, { add: note }, readMessage)
-      : openHttp(sdk, target, config, around, seen, readMessage)
+      : openHttp(sdk, target, config, around, last, readMessage)
     const { leave, pid, transport } = opened
-    client.onclose = () => giveUp(Errors.lost(name, "the connection ended"))
+    client.onclose = () => giveUp(Errors.lostConnection(name, "the connection ended"))
     client.onerror = (error) => log.add(`${Errors.wordsOf(error)}\n`)
     yield* Effect.addFinalizer(() => {
       const ending = Effect.promise(async () => {
@@ -233,20 +233,20 @@ const attempt = (
     })
     yield* Effect.tryPromise({
       try: (signal) => client.connect(transport, { timeout: time, signal }),
-      catch: (error) => Errors.ofConnect(name, error, seen, said)
+      catch: (error) => Errors.ofConnect(name, error, last, stderr)
     })
     const failure = (cause: unknown): McpError => {
-      const error = target.secrets.seal(Errors.ofRequest(name, cause, seen))
+      const error = target.secrets.seal(Errors.ofRequest(name, cause, last))
       if (error.reason === "Lost") giveUp(error)
       return error
     }
     const request: Session["request"] = (ask) =>
       Effect.tryPromise({ try: (signal) => ask(client, signal), catch: failure })
     const sender = Send.make(sdk, client, config.type !== "stdio")
-    const listTools = request(async (asked, signal) => {
+    const listTools = request(async (sdkClient, signal) => {
       leftOut.length = 0
-      if (asked.getServerCapabilities()?.tools === undefined) return { tools: [], problems: [] }
-      const { tools } = await asked.listTools({}, { cacheMode: "refresh", signal, timeout: time })
+      if (sdkClient.getServerCapabilities()?.tools === undefined) return { tools: [], problems: [] }
+      const { tools } = await sdkClient.listTools({}, { cacheMode: "refresh", signal, timeout: time })
       sender.listed(tools)
       return { tools, problems: [...leftOut] }
     })
@@ -264,7 +264,7 @@ const attempt = (
       open: calls,
       failure
     })
-    return { client, pid, lost, changed, listTools, request, call, subscribe }
+    return { client, pid, loss, changed, listTools, request, call, subscribe }
   })
 
 /** Releases the resources of a failed attempt. */
@@ -284,23 +284,23 @@ export const open = (
   target: Target,
   around: Surroundings
 ): Effect.Effect<Session, McpError, ChildProcessSpawner | Scope.Scope> => {
-  const seen: Http.Seen = {}
-  const { config, known, name } = target
+  const last: Http.Outcome = {}
+  const { config, name, traits } = target
   const time = connectTimeoutOf(config)
-  const once = Effect.suspend(() => contained(attempt(sdk, target, around, seen)))
-  const again = Effect.catch(once, (error) => {
+  const connect = Effect.suspend(() => contained(attempt(sdk, target, around, last)))
+  const connectWithFallback = Effect.catch(connect, (error) => {
     const hasBegun = !(error.cause instanceof PlatformError)
-    if (config.type === "stdio" && !known.isLegacy && hasBegun && error.reason === "Unavailable") {
-      known.isLegacy = true
-      return once
+    if (config.type === "stdio" && !traits.isLegacy && hasBegun && error.reason === "Unavailable") {
+      traits.isLegacy = true
+      return connect
     }
-    if (config.type === "http" && !known.isOldTransport && isOldTransport(seen)) {
-      known.isOldTransport = true
-      return Effect.tapError(once, () => Effect.sync(() => (known.isOldTransport = false)))
+    if (config.type === "http" && !traits.isOldTransport && isOldTransport(last)) {
+      traits.isOldTransport = true
+      return Effect.tapError(connect, () => Effect.sync(() => (traits.isOldTransport = false)))
     }
     return Effect.fail(error)
   })
-  return Effect.timeoutOrElse(Effect.mapError(again, target.secrets.seal), {
+  return Effect.timeoutOrElse(Effect.mapError(connectWithFallback, target.secrets.seal), {
     duration: time,
     orElse: () => Effect.fail(Errors.tooSlowToConnect(name, time, "start and handshake"))
   })

@@ -17,19 +17,19 @@ interface Subscribed {
 /** Makes what subscribes: by a request of the older protocol, by a stream of the newer one. */
 export const make = (client: Client, request: Request): Effect.Effect<Subscribe, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const known = new Map<string, Subscribed>()
+    const subscriptions = new Map<string, Subscribed>()
     const lock = Semaphore.makeUnsafe(1)
     const tell = (uri: string): void => {
-      for (const listener of known.get(uri)?.listeners ?? []) listener()
+      for (const listener of subscriptions.get(uri)?.listeners ?? []) listener()
     }
     client.setNotificationHandler("notifications/resources/updated", ({ params }) => tell(params.uri))
     const enter = Effect.fnUntraced(function* (uri: string) {
       if (client.getProtocolEra() !== "modern") {
-        yield* request((asked, signal) => asked.subscribeResource({ uri }, { signal }))
-        return request((asked) => asked.unsubscribeResource({ uri }))
+        yield* request((sdkClient, signal) => sdkClient.subscribeResource({ uri }, { signal }))
+        return request((sdkClient) => sdkClient.unsubscribeResource({ uri }))
       }
       const filter = { resourceSubscriptions: [uri] }
-      const stream = yield* request((asked, signal) => asked.listen(filter, { signal }))
+      const stream = yield* request((sdkClient, signal) => sdkClient.listen(filter, { signal }))
       const fiber = yield* Effect.forkIn(
         Listening.keepOpen(client, filter, stream, () => tell(uri)),
         scope
@@ -37,16 +37,16 @@ export const make = (client: Client, request: Request): Effect.Effect<Subscribe,
       return Fiber.interrupt(fiber)
     })
     const join = Effect.fnUntraced(function* (uri: string, listener: () => void) {
-      const old = known.get(uri)
+      const old = subscriptions.get(uri)
       if (old !== undefined) return void old.listeners.add(listener)
       const leave = yield* enter(uri)
-      known.set(uri, { listeners: new Set([listener]), leave })
+      subscriptions.set(uri, { listeners: new Set([listener]), leave })
     })
     const part = Effect.fnUntraced(function* (uri: string, listener: () => void) {
-      const subscribed = known.get(uri)
+      const subscribed = subscriptions.get(uri)
       subscribed?.listeners.delete(listener)
       if (subscribed === undefined || subscribed.listeners.size > 0) return
-      known.delete(uri)
+      subscriptions.delete(uri)
       // A connection that was lost has none.
       yield* Effect.ignore(Effect.timeoutOption(subscribed.leave, "1 second"))
     })

@@ -64,7 +64,7 @@ const follow = (supervised: Supervised, session: Session.Session) =>
   )
 
 /** One connection, from its beginning to its end, which is a failure. */
-const connection = (supervised: Supervised, around: Session.Surroundings, made: () => void) =>
+const connection = (supervised: Supervised, around: Session.Surroundings, onConnected: () => void) =>
   Effect.gen(function* () {
     const { state, target, tools } = supervised
     const sdk = yield* Sdk.load(target.name)
@@ -77,10 +77,10 @@ const connection = (supervised: Supervised, around: Session.Surroundings, made: 
     yield* SubscriptionRef.set(tools, listed)
     supervised.edition.count++
     yield* Effect.forkScoped(follow(supervised, session))
-    made()
+    onConnected()
     const protocolVersion = session.client.getNegotiatedProtocolVersion()
     yield* SubscriptionRef.set(state, { _tag: "Connected", session, protocolVersion })
-    return yield* Effect.flatMap(Deferred.await(session.lost), Effect.fail)
+    return yield* Effect.flatMap(Deferred.await(session.loss), Effect.fail)
   }).pipe(Effect.scoped)
 
 const errorOf = (server: string, cause: Cause.Cause<McpError>): McpError => {
@@ -136,7 +136,7 @@ export const make = (target: Session.Target): Effect.Effect<Supervised> =>
     const state = yield* SubscriptionRef.make<State>({ _tag: "Connecting" })
     // A lost connection stays listed for a moment.
     const standing = (one: State): Session.Session | undefined =>
-      one._tag === "Connected" && !Deferred.isDoneUnsafe(one.session.lost) ? one.session : undefined
+      one._tag === "Connected" && !Deferred.isDoneUnsafe(one.session.loss) ? one.session : undefined
     const wait = SubscriptionRef.changes(state).pipe(
       Stream.filter((one) => standing(one) !== undefined || (one._tag === "Broken" && one.retryAt === undefined)),
       Stream.runHead,
@@ -183,5 +183,5 @@ export const reconnect = ({ state, target, wake }: Supervised): Effect.Effect<vo
     if (now._tag !== "Connected") return
     // The old connection takes its time to close: nobody is to take it for the new one.
     yield* SubscriptionRef.set(state, { _tag: "Connecting" })
-    yield* Deferred.succeed(now.session.lost, Errors.lost(target.name, "it was asked to connect anew"))
+    yield* Deferred.succeed(now.session.loss, Errors.lostConnection(target.name, "it was asked to connect anew"))
   })
