@@ -64,7 +64,7 @@ const itemsOf = <A>({
 })
 
 /** Removes the highlight marks of a search result. */
-const removeMarks = (found: string): string => found.replaceAll(/@@@(?:end)?hl@@@/g, "")
+const removeMarks = (excerpt: string): string => excerpt.replaceAll(/@@@(?:end)?hl@@@/g, "")
 
 const foundOf = (result: typeof Result.Type) => {
   const { content, entityType = "", excerpt = "", lastModified = "", title = "", url = "" } = result
@@ -113,7 +113,7 @@ export const tools = <R = never>(options: SiteOptions<R>) => {
       parameters: { cql: text('CQL, such as text ~ "holidays" AND type = page'), limit: limitField },
       ask: ({ cql }, cursor) => ({ path: "/rest/api/search", query: { cql, limit: 50, cursor } }),
       answer: listOf(Result),
-      page: (found) => ({ ...itemsOf(found), items: found.results.map(foundOf) })
+      page: (result) => ({ ...itemsOf(result), items: result.results.map(foundOf) })
     }),
     list({
       name: "confluence_list_spaces",

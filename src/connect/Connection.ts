@@ -77,9 +77,9 @@ export const stored = <E = never, R = never, E2 = never, R2 = never>(options: {
       Effect.gen(function* () {
         const store = yield* CredentialStore
         const owner = yield* space
-        const kept = yield* store.get(owner, name)
-        if (kept === undefined) return yield* missing
-        if (refresh === undefined) return kept
+        const storedCredential = yield* store.get(owner, name)
+        if (storedCredential === undefined) return yield* missing
+        if (refresh === undefined) return storedCredential
         return yield* store.refreshed(owner, name, {
           refresh,
           ...(refused === undefined ? {} : { isExpired: (credential: Credential) => isSame(credential, refused) })
@@ -143,10 +143,10 @@ export const fromToken = <E, R>(options: {
  * A connection by one credential for everybody: a key of the application, or a bot's.
  */
 export const fixed = (service: string, credential: Credential | Redacted.Redacted<string>): Connection => {
-  const made = Redacted.isRedacted(credential) ? ApiKey.make({ key: credential }) : credential
+  const fixedCredential = Redacted.isRedacted(credential) ? ApiKey.make({ key: credential }) : credential
   return {
     service,
     how: `The application's own credential for ${service} is to be replaced where the application is configured.`,
-    credential: () => Effect.succeed(made)
+    credential: () => Effect.succeed(fixedCredential)
   }
 }

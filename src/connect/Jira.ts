@@ -40,21 +40,21 @@ const Created = Schema.Struct({ id: Schema.String, key: Schema.String })
 
 /** Renders a document of Atlassian's format (ADF) as text, a paragraph on each line. */
 const textOf = (document: unknown): string => {
-  let found = ""
+  let output = ""
   const todo: Array<unknown> = [document]
-  for (let node = todo.pop(); node !== undefined && found.length < 20_000; node = todo.pop()) {
-    if (typeof node === "string") found += node
+  for (let node = todo.pop(); node !== undefined && output.length < 20_000; node = todo.pop()) {
+    if (typeof node === "string") output += node
     if (!Predicate.isObject(node)) continue
     const { attrs, content, text: own, type } = node
-    if (typeof own === "string") found += own
+    if (typeof own === "string") output += own
     // People, emojis and links are attributes.
-    const said = Predicate.isObject(attrs) ? (attrs["text"] ?? attrs["url"] ?? attrs["shortName"]) : undefined
-    if (typeof said === "string") found += said
-    if (type === "hardBreak") found += "\n"
+    const label = Predicate.isObject(attrs) ? (attrs["text"] ?? attrs["url"] ?? attrs["shortName"]) : undefined
+    if (typeof label === "string") output += label
+    if (type === "hardBreak") output += "\n"
     if (/^(?:paragraph|heading|codeBlock|tableRow|rule)$/.test(typeof type === "string" ? type : "")) todo.push("\n")
     if (Array.isArray(content)) for (let index = content.length - 1; index >= 0; index--) todo.push(content[index])
   }
-  return cut(found.trim(), 20_000)
+  return cut(output.trim(), 20_000)
 }
 
 /** Makes a document of Atlassian's format, in which no paragraph may be empty. */

@@ -38,11 +38,11 @@ const refusalOf = (answer: Answer): Refusal | undefined => {
   const json = jsonOf(answer)
   const errors = Predicate.isObject(json) ? json["errors"] : undefined
   if (!Array.isArray(errors) || errors.length === 0) return undefined
-  const said = JSON.stringify(errors)
+  const errorText = JSON.stringify(errors)
   return {
-    problem: `it refused: ${cut(said, 1_000)}`,
-    isRateLimit: said.includes('"RATELIMITED"'),
-    isUnauthorised: said.includes('"AUTHENTICATION_ERROR"')
+    problem: `it refused: ${cut(errorText, 1_000)}`,
+    isRateLimit: errorText.includes('"RATELIMITED"'),
+    isUnauthorised: errorText.includes('"AUTHENTICATION_ERROR"')
   }
 }
 

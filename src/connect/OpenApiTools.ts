@@ -29,7 +29,7 @@ import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import { send, textOf } from "./internal/connectors/http.ts"
 import { type Document, listAt, objectAt, readDocument, resolve, textAt } from "./internal/openapi/document.ts"
-import { type Found, operationsOf, serverOf, makeToolName } from "./internal/openapi/operations.ts"
+import { type Definition, operationsOf, serverOf, makeToolName } from "./internal/openapi/operations.ts"
 import { makeSchemas } from "./internal/openapi/schemas.ts"
 import { findNearest } from "./internal/openapi/search.ts"
 import { type Auth, namesOf, schemesOf } from "./internal/openapi/security.ts"
@@ -78,7 +78,7 @@ const isIncluded = (include: Options["include"], operation: Operation): boolean 
   include === undefined || (typeof include === "function" ? include(operation) : include.includes(operation.id))
 
 /** Lists the unknown ids of `include`, each with the most similar id. */
-const unknownIds = (include: Options["include"], all: ReadonlyArray<Found>): ReadonlyArray<string> => {
+const unknownIds = (include: Options["include"], all: ReadonlyArray<Definition>): ReadonlyArray<string> => {
   if (include === undefined || typeof include === "function") return []
   const ids = all.map(({ id }) => id)
   return include
@@ -90,7 +90,7 @@ const unknownIds = (include: Options["include"], all: ReadonlyArray<Found>): Rea
 }
 
 /** Explains why a document has no tools. */
-const explainNothing = (document: Document, all: ReadonlyArray<Found>): string => {
+const explainNothing = (document: Document, all: ReadonlyArray<Definition>): string => {
   const missing = Object.values(objectAt(document.root, "paths") ?? {})
     .filter((item) => resolve(document, item) === undefined)
     .map((item) => (isObject(item) ? textAt(item, "$ref") : undefined))
@@ -133,7 +133,7 @@ const parseOrigins = (origins: ReadonlyArray<string>, fail: Fail): Effect.Effect
 const findUnknown = <R>(
   document: Document,
   { auth, include }: Options<R>,
-  all: ReadonlyArray<Found>
+  all: ReadonlyArray<Definition>
 ): string | undefined => {
   const schemes = Object.keys(schemesOf(document))
   const strange = namesOf(auth).filter((name) => !schemes.includes(name))
@@ -170,20 +170,20 @@ const fromDocument = Effect.fnUntraced(function* <R>(
     outputLimit: options.outputLimit ?? shownCharacters
   }
   const free = freeNames()
-  const made = all.flatMap((found): ReadonlyArray<Made<R>> => {
-    const { id, isDeprecated, method, path, summary, tags } = found
+  const candidates = all.flatMap((definition): ReadonlyArray<Made<R>> => {
+    const { id, isDeprecated, method, path, summary, tags } = definition
     const operation = { id, name: id, method, path, tags, summary, isDeprecated }
     if (!isIncluded(options.include, operation)) return []
     const name = makeToolName(options.names?.(operation) ?? id, free)
-    return [makeTool(setting, found, { ...operation, name })]
+    return [makeTool(setting, definition, { ...operation, name })]
   })
-  if (made.length === 0) return yield* fail(explainNothing(document, all))
-  const isPair = options.as === "search" || (options.as === undefined && made.length > maxTools)
+  if (candidates.length === 0) return yield* fail(explainNothing(document, all))
+  const isPair = options.as === "search" || (options.as === undefined && candidates.length > maxTools)
   const prefix = makeToolName(options.name ?? service, freeNames()).slice(0, 50)
   const tools: ReadonlyArray<OperationTool<R>> = isPair
-    ? makePair(made, service, prefix, setting.outputLimit)
-    : made.map(({ tool }) => tool())
-  return { tools, operations: made.map(({ operation }) => operation) }
+    ? makePair(candidates, service, prefix, setting.outputLimit)
+    : candidates.map(({ tool }) => tool())
+  return { tools, operations: candidates.map(({ operation }) => operation) }
 })
 
 const refuse = makeEffectCheck("OpenApiTools", shapes.openApiToolsMake, (document, problem) =>

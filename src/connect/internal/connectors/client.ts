@@ -79,7 +79,7 @@ const render = (service: string, value: unknown, note = ""): ToolOutput.ToolOutp
   return ToolOutput.make(`${head}\n${rendered}`, { details })
 }
 
-const looking = { readOnly: true, idempotent: true, openWorld: true, volatile: true, addresses: [] }
+const readAnnotations = { readOnly: true, idempotent: true, openWorld: true, volatile: true, addresses: [] }
 
 type Work<A, R> = Effect.Effect<A, ServiceError, HttpClient | R>
 
@@ -192,7 +192,7 @@ export const makeConnector = <R>(setting: {
   ): Stream.Stream<B, ServiceError, HttpClient | R> =>
     streamPages({ service, operation }, (cursor: C | undefined) =>
       Effect.flatMap(sendRaw(operation, ask(cursor)), (raw) =>
-        Effect.map(decode({ service, operation }, answer, raw), (found) => page(found, raw.headers, cursor))
+        Effect.map(decode({ service, operation }, answer, raw), (result) => page(result, raw.headers, cursor))
       )
     )
 
@@ -210,7 +210,7 @@ export const makeConnector = <R>(setting: {
       Tool.make(name, {
         description: about,
         parameters,
-        annotations: looking,
+        annotations: readAnnotations,
         outputLimit: shownCharacters,
         execute: (args) => Effect.map(work(args), (value) => render(service, value))
       })
@@ -250,7 +250,7 @@ export const makeConnector = <R>(setting: {
       Tool.make(name, {
         description: about,
         parameters,
-        annotations: looking,
+        annotations: readAnnotations,
         outputLimit: shownCharacters,
         execute: (args) =>
           Effect.gen(function* () {
@@ -304,8 +304,8 @@ const escapeSections = (markup: string): string => {
   const texts = rest.map((part) => {
     const end = part.indexOf("]]>")
     const text = end === -1 ? part : part.slice(0, end)
-    const written = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
-    return end === -1 ? written : written + part.slice(end + 3)
+    const escapedText = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+    return end === -1 ? escapedText : escapedText + part.slice(end + 3)
   })
   return first + texts.join("")
 }

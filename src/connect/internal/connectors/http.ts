@@ -135,7 +135,7 @@ const readWait = (headers: Headers.Headers, now: number): number | undefined => 
 const isReading = (call: Call): boolean => call.isReading ?? (call.method === "GET" || call.method === "HEAD")
 
 /** Sends a request once. Only GET follows redirects, and secrets stay with the first origin. */
-const sendOnce = Effect.fnUntraced(function* (call: Call, shown: Shown) {
+const sendOnce = Effect.fnUntraced(function* (call: Call, auth: Shown) {
   const client = untraced(yield* HttpClient.HttpClient)
   const home = URL.parse(call.url)
   if (home === null || !/^https?:$/.test(home.protocol)) {
@@ -150,7 +150,7 @@ const sendOnce = Effect.fnUntraced(function* (call: Call, shown: Shown) {
   }
   for (const [name, value] of call.query ?? []) home.searchParams.append(name, value)
   const send = (hop: Hop) => {
-    const secrets = hop.isHome ? shown : {}
+    const secrets = hop.isHome ? auth : {}
     const target = new URL(hop.url)
     for (const [name, value] of Object.entries(secrets.query ?? {})) {
       target.searchParams.set(name, Redacted.value(value))
@@ -187,8 +187,8 @@ const describeSilence = (call: Call, what: string): string =>
     ? `${what}; try again later`
     : `${what}, so it is not known whether the change was made: look before you do it again`
 
-const attempt = (call: Call, shown: Shown): Effect.Effect<Answer, ServiceError, HttpClient.HttpClient> =>
-  sendOnce(call, shown).pipe(
+const attempt = (call: Call, auth: Shown): Effect.Effect<Answer, ServiceError, HttpClient.HttpClient> =>
+  sendOnce(call, auth).pipe(
     withoutRedirects,
     Effect.catchTag("HttpClientError", (error) => {
       const reason = error.reason._tag
@@ -213,22 +213,22 @@ const attempt = (call: Call, shown: Shown): Effect.Effect<Answer, ServiceError, 
 const minSecret = 6
 
 /** Masks the credential in a response, since some services quote it. */
-const maskSecrets = (answer: Answer, credential: Credential, shown: Shown): Answer => {
-  const sent = [...Object.values(shown.headers ?? {}), ...Object.values(shown.query ?? {})].map(Redacted.value)
-  const secrets = [Redacted.value(secretOf(credential)), ...sent.map((value) => value.slice(value.indexOf(" ") + 1))]
+const maskSecrets = (answer: Answer, credential: Credential, auth: Shown): Answer => {
+  const values = [...Object.values(auth.headers ?? {}), ...Object.values(auth.query ?? {})].map(Redacted.value)
+  const secrets = [Redacted.value(secretOf(credential)), ...values.map((value) => value.slice(value.indexOf(" ") + 1))]
   const used = new Set(secrets.filter((secret) => secret.length >= minSecret))
   const maskText = (text: string): string =>
     [...used].reduce((rest, secret) => mask(rest, new Map([["credential", secret]])), text)
   // The address of the next page repeats the query.
-  const said = Object.entries(answer.headers)
-  const headers = said.map(([, value]) => value).join("\n")
+  const entries = Object.entries(answer.headers)
+  const headers = entries.map(([, value]) => value).join("\n")
   const text = isText(answer) ? textOf(answer) : ""
   const rest = maskText(text)
   return {
     ...answer,
     ...(maskText(headers) === headers
       ? {}
-      : { headers: Headers.fromInput(said.map(([name, value]): [string, string] => [name, maskText(value)])) }),
+      : { headers: Headers.fromInput(entries.map(([name, value]): [string, string] => [name, maskText(value)])) }),
     ...(rest === text ? {} : { bytes: new TextEncoder().encode(rest) })
   }
 }
@@ -269,15 +269,15 @@ export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R
   let credential = access === undefined ? undefined : yield* access.connection.credential()
   let isRenewed = false
   for (let repeats = 0; ;) {
-    const shown: Shown = access === undefined || credential === undefined ? {} : access.show(credential)
+    const auth: Shown = access === undefined || credential === undefined ? {} : access.show(credential)
     const backoff = 1_000 * 2 ** repeats
-    const outcome = yield* Effect.result(attempt(call, shown))
+    const outcome = yield* Effect.result(attempt(call, auth))
     if (outcome._tag === "Failure") {
       const canRepeat = outcome.failure.reason === "Unreachable" && isReading(call)
       yield* waitOrFail(repeats++, backoff, canRepeat, outcome.failure)
       continue
     }
-    const answer = credential === undefined ? outcome.success : maskSecrets(outcome.success, credential, shown)
+    const answer = credential === undefined ? outcome.success : maskSecrets(outcome.success, credential, auth)
     const refusal = refusalOf(call, answer)
     if (refusal === undefined) return answer
     const { status } = answer

@@ -88,8 +88,8 @@ const findNextPage = (target: Target, answer: Answer, json: Json | undefined): J
   if (linked !== undefined) return linked
   if (!isObject(json) || ends.some((path) => valueAt(json, path) === false)) return undefined
   for (const path of addresses) {
-    const found = readAddress(valueAt(json, path))
-    if (found !== undefined) return found
+    const address = readAddress(valueAt(json, path))
+    if (address !== undefined) return address
   }
   for (const [path, names] of cursors) {
     const value = valueAt(json, path)

@@ -10,7 +10,7 @@ import { OpenApiError } from "../../OpenApiError.ts"
 /** A document with a cache of resolved references. */
 export interface Document {
   readonly root: JsonObject
-  readonly found: Map<string, JsonObject | undefined>
+  readonly targets: Map<string, JsonObject | undefined>
 }
 
 const parse = (text: string): Effect.Effect<unknown> =>
@@ -32,29 +32,29 @@ const parse = (text: string): Effect.Effect<unknown> =>
   )
 
 /** Reads a document from its text or its value. `name` appears in errors. */
-export const readDocument = Effect.fnUntraced(function* (given: unknown, name: string) {
+export const readDocument = Effect.fnUntraced(function* (source: unknown, name: string) {
   const fail = (problem: string) => new OpenApiError({ document: name, problem })
-  const value = typeof given === "string" ? yield* parse(given) : given
+  const value = typeof source === "string" ? yield* parse(source) : source
   if (!isObject(value)) {
     return yield* fail("it is neither JSON nor YAML of an object; give the document itself, or use fromUrl or fromFile")
   }
   // YAML reads `openapi: 3.1` as a number.
-  const said = value["openapi"] ?? value["swagger"]
-  const version = typeof said === "number" ? said.toFixed(1) : said
+  const rawVersion = value["openapi"] ?? value["swagger"]
+  const version = typeof rawVersion === "number" ? rawVersion.toFixed(1) : rawVersion
   if (typeof version !== "string" || !/^3\.[01](?:\.|$)/.test(version)) {
-    const seen = typeof version === "string" ? JSON.stringify(cut(version, 40)) : "null"
-    return yield* fail(`it is of version ${seen}; tools are made of OpenAPI 3.0 and 3.1`)
+    const versionText = typeof version === "string" ? JSON.stringify(cut(version, 40)) : "null"
+    return yield* fail(`it is of version ${versionText}; tools are made of OpenAPI 3.0 and 3.1`)
   }
   if (!isObject(value["paths"])) return yield* fail("it has no paths, so there is nothing to call")
-  return { root: value, found: new Map() } satisfies Document
+  return { root: value, targets: new Map() } satisfies Document
 })
 
 /** Maximum length of a chain of references. A longer chain is a circle, or hostile. */
 const stepLimit = 64
 
 /** Follows a chain of references to its end. */
-export const lookUp = ({ found, root }: Document, ref: string): JsonObject | undefined => {
-  if (found.has(ref)) return found.get(ref)
+export const lookUp = ({ root, targets }: Document, ref: string): JsonObject | undefined => {
+  if (targets.has(ref)) return targets.get(ref)
   let at: string | undefined = ref
   let target: JsonObject | undefined
   for (let step = 0; at !== undefined && step < stepLimit; step++) {
@@ -64,15 +64,15 @@ export const lookUp = ({ found, root }: Document, ref: string): JsonObject | und
     at = typeof next === "string" ? next : undefined
   }
   const whole = at === undefined ? target : undefined
-  found.set(ref, whole)
+  targets.set(ref, whole)
   return whole
 }
 
 /** Returns an object, or follows its reference. */
-export const resolve = (document: Document, given: Json | undefined): JsonObject | undefined => {
-  if (!isObject(given)) return undefined
-  const { $ref } = given
-  return typeof $ref === "string" ? lookUp(document, $ref) : given
+export const resolve = (document: Document, node: Json | undefined): JsonObject | undefined => {
+  if (!isObject(node)) return undefined
+  const { $ref } = node
+  return typeof $ref === "string" ? lookUp(document, $ref) : node
 }
 
 export const textAt = (object: JsonObject, key: string): string | undefined => {

@@ -47,10 +47,10 @@ const removeNulls = (value: Json): Json =>
 const isEmpty = (value: Json): boolean =>
   value === null || (Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0)
 
-const encodeQuery = ({ explode, isJson, name, style }: Parameter, given: Json): Pairs => {
-  if (isJson) return [[name, stringify(given)]]
-  if (style === "deepObject") return encodeBrackets(name, given)
-  const value = removeNulls(given)
+const encodeQuery = ({ explode, isJson, name, style }: Parameter, input: Json): Pairs => {
+  if (isJson) return [[name, stringify(input)]]
+  if (style === "deepObject") return encodeBrackets(name, input)
+  const value = removeNulls(input)
   if (isEmpty(value)) return []
   if (Array.isArray(value)) {
     if (explode) return value.map((one) => [name, textOf(one)])
@@ -83,8 +83,8 @@ const encodePath = (target: Target, args: JsonObject, fail: Fail): string | Serv
   const values = new Map<string, string>()
   for (const parameter of target.parameters) {
     if (parameter.in !== "path") continue
-    const given = Object.hasOwn(args, parameter.argument) ? args[parameter.argument] : undefined
-    const value = given === undefined ? null : removeNulls(given)
+    const input = Object.hasOwn(args, parameter.argument) ? args[parameter.argument] : undefined
+    const value = input === undefined ? null : removeNulls(input)
     if (value === "" || isEmpty(value)) {
       return fail(`the argument ${parameter.argument} is part of the address, so it can't be empty`)
     }
@@ -113,8 +113,8 @@ const readFile = Effect.fnUntraced(function* (path: Json | undefined, fail: Fail
 const encodeMultipart = Effect.fnUntraced(function* (body: Body, value: Json, fail: Fail) {
   if (!isObject(value)) return yield* fail(`the argument ${body.argument} is an object with a property for each part`)
   const form = new FormData()
-  for (const [key, given] of Object.entries(value)) {
-    for (const one of Array.isArray(given) ? given : [given]) {
+  for (const [key, entry] of Object.entries(value)) {
+    for (const one of Array.isArray(entry) ? entry : [entry]) {
       if (!body.files.has(key)) {
         form.append(key, textOf(one))
         continue
@@ -155,7 +155,7 @@ export const makeRequest = Effect.fnUntraced(function* (
   target: Target,
   base: string,
   args: JsonObject,
-  known: Pick<Call, "service" | "operation">,
+  subject: Pick<Call, "service" | "operation">,
   fail: Fail
 ) {
   const path = encodePath(target, args, fail)
@@ -175,15 +175,15 @@ export const makeRequest = Effect.fnUntraced(function* (
     }
   }
   const { body } = target
-  const given = body === undefined || !Object.hasOwn(args, body.argument) ? undefined : args[body.argument]
-  const sent = body === undefined || given === undefined ? undefined : yield* encodeBody(body, given, fail)
+  const input = body === undefined || !Object.hasOwn(args, body.argument) ? undefined : args[body.argument]
+  const encodedBody = body === undefined || input === undefined ? undefined : yield* encodeBody(body, input, fail)
   const call: Call = {
-    ...known,
+    ...subject,
     method: target.method,
     url: `${base.replace(/\/+$/, "")}${path}`,
     query,
     headers,
-    ...(sent === undefined ? {} : { body: sent })
+    ...(encodedBody === undefined ? {} : { body: encodedBody })
   }
   return call
 })

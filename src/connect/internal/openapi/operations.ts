@@ -40,7 +40,7 @@ export interface Target {
 }
 
 /** An operation of the document. */
-export interface Found {
+export interface Definition {
   readonly id: string
   readonly method: HttpMethod
   readonly path: string
@@ -81,13 +81,13 @@ const isPlace = (place: string | undefined): place is Parameter["in"] =>
   place === "path" || place === "query" || place === "header"
 
 /** Makes a unique name of a parameter that every provider accepts. */
-const makeArgumentName = (name: string, place: string, taken: Set<string>): string => {
+const makeArgumentName = (name: string, place: string, argumentNames: Set<string>): string => {
   const base = name.replaceAll(/[^A-Za-z0-9_.-]/g, "_").slice(0, 50) || "parameter"
-  let made = base
-  if (taken.has(made)) made = `${base}_${place}`
-  for (let count = 2; taken.has(made); count++) made = `${base}_${count}`
-  taken.add(made)
-  return made
+  let argumentName = base
+  if (argumentNames.has(argumentName)) argumentName = `${base}_${place}`
+  for (let count = 2; argumentNames.has(argumentName); count++) argumentName = `${base}_${count}`
+  argumentNames.add(argumentName)
+  return argumentName
 }
 
 const isFile = (schema: JsonObject | undefined): boolean =>
@@ -110,8 +110,8 @@ const isNamedFile = (name: string, schema: JsonObject | undefined): boolean =>
 
 const filesOf = (document: Document, schema: JsonObject | undefined): ReadonlySet<string> =>
   new Set(
-    Object.entries(objectAt(schema, "properties") ?? {}).flatMap(([name, given]) => {
-      const property = resolve(document, given)
+    Object.entries(objectAt(schema, "properties") ?? {}).flatMap(([name, entry]) => {
+      const property = resolve(document, entry)
       const items = resolve(document, property?.["items"])
       const members = [...listAt(property, "anyOf"), ...listAt(property, "oneOf")]
       const isAny =
@@ -123,7 +123,7 @@ const filesOf = (document: Document, schema: JsonObject | undefined): ReadonlySe
     })
   )
 
-const bodyOf = (document: Document, operation: JsonObject, taken: Set<string>) => {
+const bodyOf = (document: Document, operation: JsonObject, argumentNames: Set<string>) => {
   const body = resolve(document, operation["requestBody"])
   const content = objectAt(body, "content")
   if (content === undefined) return undefined
@@ -137,8 +137,8 @@ const bodyOf = (document: Document, operation: JsonObject, taken: Set<string>) =
     const files =
       kind === "multipart" ? filesOf(document, resolve(document, schema)) : new Set(kind === "bytes" ? [""] : [])
     const isRequired = body?.["required"] === true
-    const argument = makeArgumentName("body", "request", taken)
-    const made: Body = {
+    const argument = makeArgumentName("body", "request", argumentNames)
+    const requestBody: Body = {
       kind,
       contentType: contentType.includes("*") ? "application/octet-stream" : contentType,
       argument,
@@ -153,17 +153,17 @@ const bodyOf = (document: Document, operation: JsonObject, taken: Set<string>) =
       isRequired,
       ...(kind === "multipart" || kind === "bytes" ? { files } : {})
     }
-    return { body: made, field }
+    return { body: requestBody, field }
   }
   return undefined
 }
 
 const defaultStyles = { path: "simple", query: "form", header: "simple" } as const
 
-const parametersOf = (document: Document, item: JsonObject, operation: JsonObject, taken: Set<string>) => {
+const parametersOf = (document: Document, item: JsonObject, operation: JsonObject, argumentNames: Set<string>) => {
   const byKey = new Map<string, JsonObject>()
-  for (const given of [...listAt(item, "parameters"), ...listAt(operation, "parameters")].slice(0, maxParameters)) {
-    const one = resolve(document, given)
+  for (const entry of [...listAt(item, "parameters"), ...listAt(operation, "parameters")].slice(0, maxParameters)) {
+    const one = resolve(document, entry)
     if (one !== undefined) byKey.set(`${textAt(one, "in")}:${textAt(one, "name")}`, one)
   }
   return [...byKey.values()].flatMap((one) => {
@@ -176,7 +176,7 @@ const parametersOf = (document: Document, item: JsonObject, operation: JsonObjec
     const style = textAt(one, "style") ?? defaultStyles[place]
     const isRequired = one["required"] === true || place === "path"
     const parameter: Parameter = {
-      argument: makeArgumentName(name, place, taken),
+      argument: makeArgumentName(name, place, argumentNames),
       name,
       in: place,
       style,
@@ -205,20 +205,20 @@ export const serverOf = (servers: ReadonlyArray<Json>): string | undefined => {
 }
 
 /** Lists all operations of a document in order. */
-export const operationsOf = (document: Document): ReadonlyArray<Found> => {
+export const operationsOf = (document: Document): ReadonlyArray<Definition> => {
   const { root } = document
-  const found: Array<Found> = []
-  for (const [path, given] of Object.entries(objectAt(root, "paths") ?? {})) {
-    const item = resolve(document, given)
+  const definitions: Array<Definition> = []
+  for (const [path, entry] of Object.entries(objectAt(root, "paths") ?? {})) {
+    const item = resolve(document, entry)
     if (item === undefined || !path.startsWith("/")) continue
     for (const method of methods) {
       const operation = objectAt(item, method)
       if (operation === undefined) continue
-      const taken = new Set<string>()
-      const parameters = parametersOf(document, item, operation, taken)
-      const made = bodyOf(document, operation, taken)
+      const argumentNames = new Set<string>()
+      const parameters = parametersOf(document, item, operation, argumentNames)
+      const requestBody = bodyOf(document, operation, argumentNames)
       const security = operation["security"] ?? root["security"]
-      found.push({
+      definitions.push({
         id: textAt(operation, "operationId") ?? `${method} ${path}`,
         method: verbs[method],
         path,
@@ -226,19 +226,19 @@ export const operationsOf = (document: Document): ReadonlyArray<Found> => {
         summary: oneLine(cut(textAt(operation, "summary") ?? "", 300)),
         description: cut(textAt(operation, "description") ?? "", 4_000),
         isDeprecated: operation["deprecated"] === true,
-        fields: [...parameters.map(({ field }) => field), ...(made === undefined ? [] : [made.field])],
+        fields: [...parameters.map(({ field }) => field), ...(requestBody === undefined ? [] : [requestBody.field])],
         target: {
           method: verbs[method],
           path,
           parameters: parameters.map(({ parameter }) => parameter),
-          body: made?.body,
+          body: requestBody?.body,
           server: serverOf(listAt(operation, "servers")) ?? serverOf(listAt(item, "servers")),
           security: Array.isArray(security) ? security : undefined
         }
       })
     }
   }
-  return found
+  return definitions
 }
 
 const maxName = 64

@@ -88,8 +88,8 @@ const addReference = (work: Work, reference: Reference): void => {
 
 /** Names a definition. Names of `Object.prototype` are avoided, since every object has them. */
 const nameDefinition = ({ free, names }: Schemas, ref: string): string => {
-  const known = names.get(ref)
-  if (known !== undefined) return known
+  const knownName = names.get(ref)
+  if (knownName !== undefined) return knownName
   const last = ref.slice(ref.lastIndexOf("/") + 1)
   const clean = last.replaceAll(/[^A-Za-z0-9_]/g, "_").slice(0, 50) || "schema"
   const name = free(clean in {} ? `${clean}_schema` : clean)
@@ -278,11 +278,11 @@ const convertDefinition = (work: Work, { depth, ref }: Reference): JsonObject =>
   const { limits, schemas } = work
   const target = lookUp(schemas.document, ref)
   if (limits.depth < 30) return convert(work, target, depth + 1)
-  const known = schemas.converted.get(limits) ?? new Map<string, Definition>()
-  schemas.converted.set(limits, known)
+  const definitions = schemas.converted.get(limits) ?? new Map<string, Definition>()
+  schemas.converted.set(limits, definitions)
   const own = makeWork(schemas, limits)
-  const definition = known.get(ref) ?? { schema: convert(own, target, 0), size: own.size, refs: own.todo }
-  known.set(ref, definition)
+  const definition = definitions.get(ref) ?? { schema: convert(own, target, 0), size: own.size, refs: own.todo }
+  definitions.set(ref, definition)
   work.size += definition.size
   for (const reference of definition.refs) addReference(work, reference)
   return definition.schema

@@ -23,12 +23,12 @@ const removePlural = (word: string): string => (word.length > 3 && word.endsWith
 
 /** Finds the best matches. Rare words weigh more, and words of the name and path weigh most. */
 export const findOperations = <A extends Searched>(
-  made: ReadonlyArray<A>,
+  candidates: ReadonlyArray<A>,
   query: string,
   limit: number
 ): ReadonlyArray<A> => {
   const wanted = new Set(wordsOf(query.slice(0, 1_000)).map(removePlural))
-  const indexed = made.map((one) => {
+  const indexed = candidates.map((one) => {
     const { operation } = one
     const strong = new Set(wordsOf(`${operation.name} ${operation.path} ${operation.tags.join(" ")}`).map(removePlural))
     const weak = new Set(wordsOf(`${operation.summary} ${one.description}`).map(removePlural))
@@ -37,7 +37,7 @@ export const findOperations = <A extends Searched>(
   const weights = new Map(
     [...wanted].map((word) => {
       const count = indexed.filter(({ strong, weak }) => strong.has(word) || weak.has(word)).length
-      return [word, Math.log(1 + made.length / (1 + count))]
+      return [word, Math.log(1 + candidates.length / (1 + count))]
     })
   )
   return indexed

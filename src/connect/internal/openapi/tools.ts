@@ -13,7 +13,7 @@ import { failure, send } from "../connectors/http.ts"
 import { renderAnswer } from "./answers.ts"
 import type { Document } from "./document.ts"
 import { makeRequest } from "./encode.ts"
-import type { Found } from "./operations.ts"
+import type { Definition } from "./operations.ts"
 import { makeParameters, type Schemas } from "./schemas.ts"
 import { findNearest, findOperations } from "./search.ts"
 import { accessOf, type Auth } from "./security.ts"
@@ -54,7 +54,7 @@ export interface Made<R> {
 
 const maxDescription = 1_000
 
-const describeOperation = ({ description, isDeprecated, method, path, summary }: Found): string => {
+const describeOperation = ({ description, isDeprecated, method, path, summary }: Definition): string => {
   const whole = summary === "" || description.startsWith(summary) ? description : `${summary}\n${description}`
   const text = cut(whole.trim(), maxDescription)
   return `${isDeprecated ? "Deprecated. " : ""}${text === "" ? "An operation of the service." : text}\n${method} ${path}`
@@ -62,16 +62,16 @@ const describeOperation = ({ description, isDeprecated, method, path, summary }:
 
 const makeExecute = <R>(
   { auth, base, document, headers, isMoved, service, trusted }: Setting<R>,
-  { id, target }: Found
+  { id, target }: Definition
 ) => {
-  const known = { service, operation: id }
+  const subject = { service, operation: id }
   const access = accessOf(document, auth, target.security)
   const server = target.server === undefined || isMoved ? base : (URL.parse(target.server, base)?.href ?? base)
   const isTrusted = trusted.has(new URL(server).origin)
   return (args: JsonObject) =>
     Effect.gen(function* () {
-      const call = yield* makeRequest(target, server, args, known, (problem) =>
-        failure(known, "InvalidRequest", problem)
+      const call = yield* makeRequest(target, server, args, subject, (problem) =>
+        failure(subject, "InvalidRequest", problem)
       )
       const answer = isTrusted
         ? yield* send({ ...call, headers: { ...call.headers, ...headers } }, access)
@@ -81,7 +81,7 @@ const makeExecute = <R>(
       Effect.mapError((error) =>
         error.status === 401 && access !== undefined && !isTrusted
           ? failure(
-              known,
+              subject,
               "NotConnected",
               `the credential is not sent to ${server}; its origin is to be named in "origins"`
             )
@@ -91,11 +91,11 @@ const makeExecute = <R>(
 }
 
 /** Makes the tool of an operation lazily. */
-export const makeTool = <R>(setting: Setting<R>, found: Found, operation: Operation): Made<R> => {
-  const { method } = found
+export const makeTool = <R>(setting: Setting<R>, definition: Definition, operation: Operation): Made<R> => {
+  const { method } = definition
   const isReading = method === "GET" || method === "HEAD"
-  const description = describeOperation(found)
-  const parameters = once(() => makeParameters(setting.schemas, found.fields))
+  const description = describeOperation(definition)
+  const parameters = once(() => makeParameters(setting.schemas, definition.fields))
   const shape = once(() => ({
     description,
     parameters: parameters(),
@@ -109,7 +109,7 @@ export const makeTool = <R>(setting: Setting<R>, found: Found, operation: Operat
     outputLimit: setting.outputLimit
   }))
   // Decoders of large schemas are slow, and most tools of a large document are never called.
-  const plain = once(() => Tool.dynamic(operation.name, { ...shape(), execute: makeExecute(setting, found) }))
+  const plain = once(() => Tool.dynamic(operation.name, { ...shape(), execute: makeExecute(setting, definition) }))
   const tool = once(() => {
     const common = { ...shape(), name: operation.name, prepare: (args: JsonObject) => plain().prepare(args) }
     return isReading ? common : { ...common, needsApproval: true as const }
@@ -124,16 +124,16 @@ export const makeTool = <R>(setting: Setting<R>, found: Found, operation: Operat
 }
 
 /** Makes two tools for all operations: `search` finds operations, `call` calls one. */
-export const makePair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefix: string, outputLimit: number) => {
-  const byName = new Map(made.map((one) => [one.operation.name, one]))
+export const makePair = <R>(all: ReadonlyArray<Made<R>>, service: string, prefix: string, outputLimit: number) => {
+  const byName = new Map(all.map((one) => [one.operation.name, one]))
   // Two operations with the same normalised name are ambiguous: neither is called by it.
   const folded = new Map<string, Made<R> | undefined>()
-  for (const one of made) {
+  for (const one of all) {
     const key = normaliseName(one.operation.name)
     folded.set(key, folded.has(key) ? undefined : one)
   }
   const search = Tool.make(`${prefix}_search`, {
-    description: `Finds operations of ${service} (it has ${made.length}) by what they do, with the schemas of their arguments. Call one by ${prefix}_call.`,
+    description: `Finds operations of ${service} (it has ${all.length}) by what they do, with the schemas of their arguments. Call one by ${prefix}_call.`,
     parameters: {
       query: Schema.String.annotate({ description: 'What is to be done, such as "list open issues"' }),
       limit: Schema.optionalKey(
@@ -145,7 +145,7 @@ export const makePair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefi
     annotations: { readOnly: true, idempotent: true },
     execute: ({ limit = 5, query }) =>
       Effect.sync(() => {
-        const hits = findOperations(made, query, limit)
+        const hits = findOperations(all, query, limit)
         if (hits.length === 0) return "No operation fits. Try other words: the thing, and what is done with it."
         return hits
           .map(
@@ -170,7 +170,7 @@ export const makePair = <R>(made: ReadonlyArray<Made<R>>, service: string, prefi
       if (one !== undefined) return one.run(args)
       const near = findNearest(
         name,
-        made.map(({ operation }) => operation.name)
+        all.map(({ operation }) => operation.name)
       )
       const hint = near === undefined ? `Look it up by ${prefix}_search.` : `Did you mean ${near}?`
       return Effect.fail(ToolError.make(`${service} has no operation ${JSON.stringify(cut(name, 100))}. ${hint}`))
