@@ -159,7 +159,7 @@ const applyRules = <R>(
                 )
               },
               headOf: ({ response: { headers, status } }) => ({ status, location: headers["location"] }),
-              close: (sent) => sent.close,
+              close: (exchange) => exchange.close,
               allow: (next) => {
                 const refusal = judgeHop(first, next)
                 return refusal === undefined || Effect.fail(failWith(request, refusal))

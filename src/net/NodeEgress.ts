@@ -109,8 +109,8 @@ const forward = (request: IncomingMessage, path: string, most: number) =>
       url.search = ""
       for (const [name, value] of query) url.searchParams.append(name, fills.fill(value, used))
     }
-    const known = yield* fills.knownTo(yield* Secrets, url)
-    if (known.size > 0 && headers.some(([name]) => name === "range")) {
+    const hostSecrets = yield* fills.knownTo(yield* Secrets, url)
+    if (hostSecrets.size > 0 && headers.some(([name]) => name === "range")) {
       return yield* refuse(403, "the header range is not sent to a host that a secret is for; leave it out")
     }
     // A binary body contains the bytes of the text.
@@ -120,8 +120,8 @@ const forward = (request: IncomingMessage, path: string, most: number) =>
       type,
       encoding === "utf8" ? used : new Map([...used].map(([name, value]) => [name, inBytes(value)]))
     )
-    const { filled: sent, tied } = fills.fillHeaders(headers, used)
-    const bare = HttpClientRequest.setHeaders(HttpClientRequest.make(method)(url), sent)
+    const { filled: filledHeaders, tied } = fills.fillHeaders(headers, used)
+    const bare = HttpClientRequest.setHeaders(HttpClientRequest.make(method)(url), filledHeaders)
     const content = filled === body ? bytes : Buffer.from(filled, encoding)
     const onward = content.length === 0 ? bare : HttpClientRequest.bodyUint8Array(bare, new Uint8Array(content), type)
     return yield* HttpClient.execute(onward).pipe(
@@ -131,15 +131,15 @@ const forward = (request: IncomingMessage, path: string, most: number) =>
       Effect.provideService(HttpClient.TracerPropagationEnabled, false),
       Effect.provideService(HttpClient.TracerDisabledWhen, () => used.size > 0),
       Effect.mapBoth({
-        onFailure: (error): Refusal => ({ status: 502, message: mask(describe(error), known) }),
+        onFailure: (error): Refusal => ({ status: 502, message: mask(describe(error), hostSecrets) }),
         onSuccess: ({ content, response }) => ({
           status: response.status,
           headers: Object.entries(response.headers).flatMap(([name, value]): Array<[string, string]> =>
             value === undefined || ["transfer-encoding", "connection", "content-length"].includes(name)
               ? []
-              : [[name, mask(value, known)]]
+              : [[name, mask(value, hostSecrets)]]
           ),
-          content: Buffer.from(mask(Buffer.from(content).toString("latin1"), known, inBytes), "latin1")
+          content: Buffer.from(mask(Buffer.from(content).toString("latin1"), hostSecrets, inBytes), "latin1")
         })
       })
     )
@@ -157,8 +157,8 @@ export const start = (options: Options): Effect.Effect<Egress, never, Scope.Scop
     const password = randomBytes(24).toString("base64url")
     const most = options.maxBytes ?? 10_000_000
     const own = (request: IncomingMessage, response: ServerResponse) => {
-      const [, given = "", path = ""] = /^\/([^/]+)\/(.+)$/.exec(request.url ?? "") ?? []
-      if (given !== password) {
+      const [, candidate = "", path = ""] = /^\/([^/]+)\/(.+)$/.exec(request.url ?? "") ?? []
+      if (candidate !== password) {
         response.writeHead(403, { "content-type": "text/plain" }).end("this way out is not yours")
         return
       }

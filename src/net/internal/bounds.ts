@@ -32,10 +32,10 @@ const countBytes =
   (limit: number, fail: () => HttpClientError.HttpClientError) =>
   (bytes: Bytes): Bytes =>
     Stream.suspend(() => {
-      let seen = 0
+      let total = 0
       return Stream.mapEffect(bytes, (chunk) => {
-        seen += chunk.length
-        return seen > limit ? Effect.fail(fail()) : Effect.succeed(chunk)
+        total += chunk.length
+        return total > limit ? Effect.fail(fail()) : Effect.succeed(chunk)
       })
     })
 
@@ -181,11 +181,11 @@ export const replaceBody = (
   }
 }
 
-/** Limits a response. `done` runs when its body has been read or abandoned. */
+/** Limits a response. `onEnd` runs when its body has been read or abandoned. */
 export const boundResponse = (
   response: HttpClientResponse.HttpClientResponse,
   bounds: Bounds,
-  done: Effect.Effect<void>
+  onEnd: Effect.Effect<void>
 ): HttpClientResponse.HttpClientResponse =>
   replaceBody(
     response,
@@ -195,5 +195,5 @@ export const boundResponse = (
           response.headers,
           response.headers["content-encoding"] === undefined ? [] : ["content-encoding", "content-length"]
         ),
-    Stream.ensuring(streamBytes(response, bounds), done)
+    Stream.ensuring(streamBytes(response, bounds), onEnd)
   )

@@ -91,9 +91,9 @@ const wishesOf = ({ headers }: HttpClientRequest.HttpClientRequest): string =>
 const removeWeakMark = (tag: string): string => tag.replace(/^W\//, "")
 
 /** Updates cached headers by those of a 304, except for headers of the body. */
-const renewHeaders = (kept: Cached["headers"], answer: Headers.Headers): Headers.Headers => {
+const renewHeaders = (cachedHeaders: Cached["headers"], answer: Headers.Headers): Headers.Headers => {
   const own = Object.keys(answer).filter((name) => name.startsWith("content-") || name === "transfer-encoding")
-  return Headers.setAll(Headers.remove(Headers.fromInput(kept), "age"), Headers.removeMany(answer, own))
+  return Headers.setAll(Headers.remove(Headers.fromInput(cachedHeaders), "age"), Headers.removeMany(answer, own))
 }
 
 /** Sends one judged request. */
@@ -116,8 +116,8 @@ export const cacheResponses = (
     const timeToLiveOf = (exit: Exit.Exit<unknown, unknown>) => (Exit.isSuccess(exit) ? timeToLive : Duration.zero)
     const pages = yield* PersistedCache.make(
       (page: Page) => {
-        const kept = arrived.get(page.key)
-        return kept === undefined ? Effect.fail(nothing) : Effect.succeed(kept)
+        const cachedPage = arrived.get(page.key)
+        return cachedPage === undefined ? Effect.fail(nothing) : Effect.succeed(cachedPage)
       },
       {
         storeId: "effect-deepagents-network",
@@ -127,9 +127,9 @@ export const cacheResponses = (
       }
     )
 
-    const storePage = (key: string, kept: Cached) =>
+    const storePage = (key: string, cachedPage: Cached) =>
       Effect.suspend(() => {
-        arrived.set(key, kept)
+        arrived.set(key, cachedPage)
         const page = new Page({ key })
         return Effect.andThen(pages.invalidate(page), pages.get(page))
       }).pipe(
@@ -140,14 +140,14 @@ export const cacheResponses = (
     /** Finds a page. A cache that can't be read has no pages. */
     const findPage = (key: string) => Effect.option(pages.get(new Page({ key })))
 
-    const replay = (request: HttpClientRequest.HttpClientRequest, kept: Cached) =>
+    const replay = (request: HttpClientRequest.HttpClientRequest, cachedPage: Cached) =>
       Object.assign(
         replaceBody(
-          HttpClientResponse.fromWeb(request, new Response(null, { status: 200, headers: kept.headers })),
-          Headers.fromInput(kept.headers),
-          Stream.succeed(kept.body)
+          HttpClientResponse.fromWeb(request, new Response(null, { status: 200, headers: cachedPage.headers })),
+          Headers.fromInput(cachedPage.headers),
+          Stream.succeed(cachedPage.body)
         ),
-        { url: kept.url }
+        { url: cachedPage.url }
       )
 
     const removePage = (key: string) => Effect.ignore(pages.invalidate(new Page({ key })))
@@ -200,10 +200,10 @@ export const cacheResponses = (
         if (!isCommon(request)) return yield* ask(request, url)
         const now = yield* Clock.currentTimeMillis
         const fetchAnew = Effect.map(ask(request, url), (response) => cacheResponse(key, request, response, now))
-        const kept = Option.getOrUndefined(yield* findPage(key))
-        if (kept === undefined || kept.wishes !== wishesOf(request)) return yield* fetchAnew
-        if (kept.freshUntil > now) return replay(request, kept)
-        const { etag, "last-modified": modified } = kept.headers
+        const cachedPage = Option.getOrUndefined(yield* findPage(key))
+        if (cachedPage === undefined || cachedPage.wishes !== wishesOf(request)) return yield* fetchAnew
+        if (cachedPage.freshUntil > now) return replay(request, cachedPage)
+        const { etag, "last-modified": modified } = cachedPage.headers
         if (etag === undefined && modified === undefined) return yield* fetchAnew
         const response = yield* ask(
           etag === undefined
@@ -217,9 +217,9 @@ export const cacheResponses = (
         // The 304 belongs to another response than the cached one.
         if (freshTag !== undefined && etag !== undefined && removeWeakMark(freshTag) !== removeWeakMark(etag))
           return yield* fetchAnew
-        const headers = renewHeaders(kept.headers, response.headers)
+        const headers = renewHeaders(cachedPage.headers, response.headers)
         const fresh = lifetimeOf(headers)
-        const still = { ...kept, headers: { ...headers }, freshUntil: now + (fresh ?? 0) }
+        const still = { ...cachedPage, headers: { ...headers }, freshUntil: now + (fresh ?? 0) }
         yield* fresh === undefined ? removePage(key) : storePage(key, still)
         return replay(request, still)
       })

@@ -14,9 +14,9 @@ const removeEncoding = (answer: Response): Response => {
 }
 
 /** Sends a request by a client that may be fetch, without redirects and compression headers. */
-export const sendPlain = <A, E, R>(sent: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const sendPlain = <A, E, R>(request: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Fetch, (fetch) =>
-    sent.pipe(
+    request.pipe(
       Effect.provideService(Fetch, async (input, init) => removeEncoding(await fetch(input, init))),
       withoutRedirects
     )

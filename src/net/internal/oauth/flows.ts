@@ -57,10 +57,10 @@ export const takeFlow = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Flow | undefined, StoreError> {
   // An invalid state never reaches the store.
   if (!/^[0-9a-z]{1,11}\.[\w-]{20,100}$/.test(state)) return undefined
-  const found = yield* credentials.get(namespace, state)
-  if (found?._tag !== "ApiKey" || !(yield* credentials.remove(namespace, state))) return undefined
+  const credential = yield* credentials.get(namespace, state)
+  if (credential?._tag !== "ApiKey" || !(yield* credentials.remove(namespace, state))) return undefined
   if (!(expiryOf(state) > (yield* Clock.currentTimeMillis))) return undefined
-  return Result.getOrUndefined(decode(Redacted.value(found.key)))
+  return Result.getOrUndefined(decode(Redacted.value(credential.key)))
 })
 
 /** Removes an abandoned sign-in. */

@@ -39,9 +39,9 @@ const Shown = Schema.Struct({
 type Shown = typeof Shown.Type
 
 interface Live {
-  readonly asked: ReadonlyArray<string>
-  readonly done: Deferred.Deferred<void, Failure>
-  readonly shown: Shown
+  readonly requestedScopes: ReadonlyArray<string>
+  readonly completion: Deferred.Deferred<void, Failure>
+  readonly prompt: Shown
 }
 
 const mergeScopes = (...lists: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => [
@@ -76,16 +76,16 @@ const finishSignIn = Effect.fnUntraced(function* ({ credentials, lives, store, w
       problem
     })
   }
-  const live = [...lives.values()].find(({ shown }) => shown.state === state)
+  const live = [...lives.values()].find(({ prompt }) => prompt.state === state)
   const { asked, client, name, redirect: back, server, tenant, verifier } = flow
   const tokens = Effect.mapError(
     way.exchange(server, client, url, { state, verifier, redirect: back }),
     failWith({ provider: { name: flow.provider }, account: flow.account })
   )
-  const done = Effect.flatMap(tokens, store({ asked, name, tenant }, server.issuer, client.id))
+  const completion = Effect.flatMap(tokens, store({ asked, name, tenant }, server.issuer, client.id))
   // A code can be used once, so an interruption must not lose its tokens.
   yield* Effect.uninterruptible(
-    live === undefined ? done : Effect.onExit(done, (exit) => Deferred.done(live.done, exit))
+    live === undefined ? completion : Effect.onExit(completion, (exit) => Deferred.done(live.completion, exit))
   )
 })
 
@@ -94,24 +94,24 @@ const beginByDevice = Effect.fnUntraced(function* (
   { store, way }: Parts,
   subject: Subject,
   server: Server,
-  asked: ReadonlyArray<string>
+  requestedScopes: ReadonlyArray<string>
 ) {
-  const device = yield* way.device(server, subject.client, asked, subject.provider.parameters ?? {})
+  const device = yield* way.device(server, subject.client, requestedScopes, subject.provider.parameters ?? {})
   const expiresAt = (yield* Clock.currentTimeMillis) + device.seconds * 1000
-  const shown: Shown = { state: device.userCode, url: device.url, userCode: device.userCode, expiresAt }
+  const prompt: Shown = { state: device.userCode, url: device.url, userCode: device.userCode, expiresAt }
   const work = Effect.flatMap(
     Effect.mapError(way.poll(server, subject.client, device), failWith(subject)),
-    store({ asked, name: subject.name, tenant: subject.tenant }, subject.issuer, subject.client.id)
+    store({ asked: requestedScopes, name: subject.name, tenant: subject.tenant }, subject.issuer, subject.client.id)
   )
-  return { shown, work, seconds: device.seconds }
+  return { prompt, work, seconds: device.seconds }
 })
 
-const toSignIn = ({ done, shown }: Live): SignIn => ({
-  url: shown.url,
-  origin: new URL(shown.url).origin,
-  userCode: shown.userCode,
-  expiresAt: shown.expiresAt,
-  finished: Deferred.await(done)
+const toSignIn = ({ completion, prompt }: Live): SignIn => ({
+  url: prompt.url,
+  origin: new URL(prompt.url).origin,
+  userCode: prompt.userCode,
+  expiresAt: prompt.expiresAt,
+  finished: Deferred.await(completion)
 })
 
 /** Makes the service. */
@@ -130,20 +130,20 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
     live: Live,
     scope: Scope.Closeable,
     work: Effect.Effect<void, Failure>,
-    late: Failure
+    lateError: Failure
   ) =>
     Effect.gen(function* () {
-      const left = live.shown.expiresAt - (yield* Clock.currentTimeMillis)
-      yield* Effect.timeoutOrElse(Effect.raceFirst(work, Deferred.await(live.done)), {
-        duration: left,
-        orElse: () => Effect.fail(late)
+      const remaining = live.prompt.expiresAt - (yield* Clock.currentTimeMillis)
+      yield* Effect.timeoutOrElse(Effect.raceFirst(work, Deferred.await(live.completion)), {
+        duration: remaining,
+        orElse: () => Effect.fail(lateError)
       })
     }).pipe(
       Effect.onExit((exit) =>
         Effect.gen(function* () {
           if (lives.get(key) === live) lives.delete(key)
-          yield* Deferred.done(live.done, exit)
-          yield* Flows.removeFlow(credentials, live.shown.state)
+          yield* Deferred.done(live.completion, exit)
+          yield* Flows.removeFlow(credentials, live.prompt.state)
           yield* Scope.close(scope, exit)
         })
       ),
@@ -153,8 +153,8 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
   const beginByRedirect = Effect.fnUntraced(function* (
     subject: Subject,
     server: Server,
-    asked: ReadonlyArray<string>,
-    done: Deferred.Deferred<void, Failure>
+    requestedScopes: ReadonlyArray<string>,
+    completion: Deferred.Deferred<void, Failure>
   ) {
     const { client, name, provider, tenant } = subject
     if (redirect === undefined) {
@@ -164,7 +164,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
     }
     const receive = (callback: string): Effect.Effect<string> =>
       Effect.match(
-        Effect.tapError(finish(callback), (error) => Deferred.fail(done, error)),
+        Effect.tapError(finish(callback), (error) => Deferred.fail(completion, error)),
         {
           onSuccess: () => `You are signed in to ${provider.name}. You can close this page.`,
           onFailure: (error) => `That did not work: ${error.message}`
@@ -175,7 +175,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
     const { state, url, verifier } = yield* way.authorization(
       server,
       client,
-      { redirect: back, state: Flows.prefixOf(expiresAt), scopes: asked },
+      { redirect: back, state: Flows.prefixOf(expiresAt), scopes: requestedScopes },
       provider.parameters ?? {}
     )
     const flow: Flows.Flow = {
@@ -185,33 +185,33 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
       name,
       server: { ...server, issuer: server.issuer },
       client: defined(client),
-      asked,
+      asked: requestedScopes,
       redirect: back,
       verifier
     }
     yield* Flows.storeFlow(credentials, state, flow)
-    return { shown: { state, url, expiresAt }, work: Effect.never, seconds: maxSeconds }
+    return { prompt: { state, url, expiresAt }, work: Effect.never, seconds: maxSeconds }
   })
 
   const openSignIn = Effect.fnUntraced(function* (subject: Subject, key: string) {
     const fail = failWith(subject)
     const before = yield* findToken(subject)
-    const asked = mergeScopes(before === undefined ? [] : askedOf(before), subject.scopes)
-    const known = lives.get(key)
-    if (known !== undefined && missingScopes(asked, known.asked).length === 0) return known
-    const done = yield* Deferred.make<void, Failure>()
+    const requestedScopes = mergeScopes(before === undefined ? [] : askedOf(before), subject.scopes)
+    const openLive = lives.get(key)
+    if (openLive !== undefined && missingScopes(requestedScopes, openLive.requestedScopes).length === 0) return openLive
+    const completion = yield* Deferred.make<void, Failure>()
     const scope = yield* Scope.fork(layerScope)
     const begun = Effect.gen(function* () {
       const server = yield* serverOf(subject.provider)
       return subject.provider.flow === "device"
-        ? yield* beginByDevice(parts, subject, server, asked)
-        : yield* beginByRedirect(subject, server, asked, done)
+        ? yield* beginByDevice(parts, subject, server, requestedScopes)
+        : yield* beginByRedirect(subject, server, requestedScopes, completion)
     })
     const reported = Effect.mapError(begun, (error) => (error._tag === "StoreError" ? error : fail(error)))
     return yield* Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const { seconds, shown, work } = yield* restore(reported)
-        const live: Live = { asked, done, shown }
+        const { prompt, seconds, work } = yield* restore(reported)
+        const live: Live = { requestedScopes, completion, prompt }
         lives.set(key, live)
         yield* watchSignIn(key, live, scope, work, fail(expired(seconds)))
         return live
@@ -238,19 +238,19 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
     )
     if (had !== undefined) return had
     const { ask, step } = yield* ToolContext
-    const begun = Effect.map(openOnce(subject), ({ shown }) => shown)
-    const shown = yield* step(`sign in: ${subject.name}`, begun, Shown)
-    const found = lives.get(keyOf(subject))
-    const live = found?.shown.state === shown.state ? found : undefined
-    const finished = live === undefined ? Effect.never : Effect.as(Deferred.await(live.done), true)
+    const begun = Effect.map(openOnce(subject), ({ prompt }) => prompt)
+    const prompt = yield* step(`sign in: ${subject.name}`, begun, Shown)
+    const candidate = lives.get(keyOf(subject))
+    const live = candidate?.prompt.state === prompt.state ? candidate : undefined
+    const finished = live === undefined ? Effect.never : Effect.as(Deferred.await(live.completion), true)
     const declined = failWith(subject)({ _tag: "Declined" })
-    const cancel = live === undefined ? Effect.void : Deferred.fail(live.done, declined)
-    const answer = Effect.tapError(ask(questionOf(subject, shown)), () => cancel)
+    const cancel = live === undefined ? Effect.void : Deferred.fail(live.completion, declined)
+    const answer = Effect.tapError(ask(questionOf(subject, prompt)), () => cancel)
     if (!(yield* Effect.raceFirst(finished, answer))) {
       yield* cancel
       return yield* declined
     }
-    if (live !== undefined) yield* Deferred.await(live.done)
+    if (live !== undefined) yield* Deferred.await(live.completion)
     return yield* valid(subject)
   })
 

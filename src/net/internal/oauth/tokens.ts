@@ -50,14 +50,14 @@ export const failWith =
 const notConnected = (problem: string): Reason => ({ _tag: "NotConnected", problem })
 
 export const askedOf = ({ metadata, scopes = [] }: Token): ReadonlyArray<string> => {
-  const asked = metadata?.["asked"]
-  return Array.isArray(asked) ? asked.filter((scope) => typeof scope === "string") : scopes
+  const requestedScopes = metadata?.["asked"]
+  return Array.isArray(requestedScopes) ? requestedScopes.filter((scope) => typeof scope === "string") : scopes
 }
 
-export const missingScopes = (wanted: ReadonlyArray<string>, asked: ReadonlyArray<string>) =>
-  wanted.filter((scope) => !asked.includes(scope))
+export const missingScopes = (wanted: ReadonlyArray<string>, requestedScopes: ReadonlyArray<string>) =>
+  wanted.filter((scope) => !requestedScopes.includes(scope))
 
-const tokenOf = (tokens: Tokens, kept: Partial<Token>): Token => ({ ...kept, ...tokens, _tag: "OAuthToken" }) as const
+const tokenOf = (tokens: Tokens, rest: Partial<Token>): Token => ({ ...rest, ...tokens, _tag: "OAuthToken" }) as const
 
 /** Makes the operations on tokens. */
 export const make = Effect.fnUntraced(function* (credentials: CredentialStore["Service"], way: Requests) {
@@ -84,12 +84,12 @@ export const make = Effect.fnUntraced(function* (credentials: CredentialStore["S
 
   /** Finds the token of this server and client. It must not be sent to others. */
   const findToken = Effect.fnUntraced(function* ({ issuer, name, provider, tenant }: Subject) {
-    const found = yield* credentials.get(tenant, name)
+    const credential = yield* credentials.get(tenant, name)
     const isOurs =
-      found?._tag === "OAuthToken" &&
-      found.metadata?.["server"] === issuer &&
-      found.metadata["client"] === provider.clientId
-    return isOurs ? found : undefined
+      credential?._tag === "OAuthToken" &&
+      credential.metadata?.["server"] === issuer &&
+      credential.metadata["client"] === provider.clientId
+    return isOurs ? credential : undefined
   })
 
   const store = ({ asked, name, tenant }: Pick<Flow, "asked" | "name" | "tenant">, issuer: string, id: string) =>
@@ -117,9 +117,9 @@ export const make = Effect.fnUntraced(function* (credentials: CredentialStore["S
 
   const valid = Effect.fnUntraced(function* (subject: Subject, refused?: Redacted.Redacted) {
     const fail = failWith(subject)
-    const found = yield* findToken(subject)
-    if (found === undefined) return yield* fail(notConnected("nobody has signed in"))
-    const lacking = missingScopes(subject.scopes, askedOf(found))
+    const token = yield* findToken(subject)
+    if (token === undefined) return yield* fail(notConnected("nobody has signed in"))
+    const lacking = missingScopes(subject.scopes, askedOf(token))
     if (lacking.length > 0) {
       return yield* fail(notConnected(`it was signed in to without the scope ${lacking.join(" ")}`))
     }
@@ -137,9 +137,9 @@ export const make = Effect.fnUntraced(function* (credentials: CredentialStore["S
 
   const revoke: Service["revoke"] = Effect.fnUntraced(function* (provider, account) {
     const subject = subjectOf(provider, account)
-    const found = yield* findToken(subject)
-    if (found === undefined) return "none"
-    const { accessToken, refreshToken } = found
+    const oauthToken = yield* findToken(subject)
+    if (oauthToken === undefined) return "none"
+    const { accessToken, refreshToken } = oauthToken
     const server = yield* Effect.mapError(serverOf(provider), failWith(subject))
     const can = server.revocation_endpoint !== undefined
     if (can) {
