@@ -132,8 +132,8 @@ export const of = Effect.fnUntraced(function* <O, E, R>(
     const digest = yield* digestOf(message.content)
     return new Send({ inputId: id, digest, message, ...(at === undefined ? {} : { at }) })
   })
-  const toDecide = Effect.fnUntraced(function* (decisions: ReadonlyArray<Decision>, given: string | undefined) {
-    const id = given ?? canonical(decisions.map((decision) => ({ ...decision })))
+  const toDecide = Effect.fnUntraced(function* (decisions: ReadonlyArray<Decision>, key: string | undefined) {
+    const id = key ?? canonical(decisions.map((decision) => ({ ...decision })))
     yield* checkMessage("decide", threadId, "the decision", id, { id, decisions })
     return new Decide({ id, decisions })
   })

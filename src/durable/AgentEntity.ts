@@ -72,8 +72,8 @@ export const make = <O, E, R>(
   } & Terms<O, E>
 ): AgentEntity<O, E, R> => {
   const terms = readTerms(checkMake, options)
-  const known = codecs<O, E>(terms)
-  return { name: terms.name, agent: terms.agent, codecs: known, entity: makeEntity(terms.name, known) }
+  const agentCodecs = codecs<O, E>(terms)
+  return { name: terms.name, agent: terms.agent, codecs: agentCodecs, entity: makeEntity(terms.name, agentCodecs) }
 }
 
 /** Finds the waits of an outcome, and their ends. */
@@ -87,7 +87,7 @@ const refuseLayer = makeLayerCheck("AgentEntity.layer", shapes.agentEntityLayer)
 
 /** Makes this process a runner of the agent's threads. */
 export const layer = <O, E, R>(
-  { agent, codecs: known, entity }: AgentEntity<O, E, R>,
+  { agent, codecs: agentCodecs, entity }: AgentEntity<O, E, R>,
   options?: {
     /** The time that an idle thread stays in memory (default: from the configuration of the cluster, a minute). */
     readonly maxIdleTime?: Duration.Input | undefined
@@ -103,7 +103,7 @@ export const layer = <O, E, R>(
       const self = yield* entity.client
       const threadId = address.entityId
       const isMine = () => sharding.hasShardId(address.shardId)
-      const thread = Thread.make(store, agent, known, threadId, isMine)
+      const thread = Thread.make(store, agent, agentCodecs, threadId, isMine)
       /**
        * Sends a decision to this thread, with the end of a wait as its time of delivery. The step in its id distinguishes it
        * from earlier wake-ups. It retries until the message is stored, because the wait would never end otherwise.
@@ -119,7 +119,7 @@ export const layer = <O, E, R>(
           yield* retryUnavailable(self(threadId).Decide(decide, { discard: true }), isAway)
         }
       }, Effect.orDie)
-      const answered = boundAnswer(agent.name, threadId, known)
+      const answered = boundAnswer(agent.name, threadId, agentCodecs)
       const turn = (push: Push) =>
         Effect.tap(answered(Effect.provideContext(thread.turn(push), services)), (outcome) =>
           whileOwned(wakeUp(outcome), isMine)

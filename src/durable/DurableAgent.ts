@@ -101,26 +101,26 @@ export const make = <O, E, R>(
   } & Terms<O, E>
 ): DurableAgent<O, E, R> => {
   const terms = readTerms(checkMake, options)
-  const known = codecs<O, E>(terms)
+  const agentCodecs = codecs<O, E>(terms)
   const workflow = Workflow.make(terms.name, {
     payload,
     idempotencyKey: ({ inputId, threadId }) => JSON.stringify([threadId, inputId]),
-    success: known.done,
-    error: known.failure
+    success: agentCodecs.done,
+    error: agentCodecs.failure
   })
-  return { name: terms.name, agent: terms.agent, codecs: known, workflow }
+  return { name: terms.name, agent: terms.agent, codecs: agentCodecs, workflow }
 }
 
 /** Runs an input until its final outcome, and waits for decisions between runs. */
 const attempt = Effect.fnUntraced(function* <O, E, R>(
   durable: DurableAgent<O, E, R>,
-  sent: typeof payload.input.Type,
+  inputMessage: typeof payload.input.Type,
   threadId: string
 ) {
   const store = yield* SessionStore
   const services = yield* Effect.context<WorkflowEngine | WorkflowInstance>()
   const agent = Agent.around(durable.agent, asActivities)
-  let push: Push = { _tag: "Input", message: sent }
+  let push: Push = { _tag: "Input", message: inputMessage }
   for (;;) {
     const planned = plan(store, agent, durable.codecs, threadId, push, (turn) =>
       turn === undefined ? "tell" : (call) => Effect.provideContext(outputOf(turn.id, call.id), services)
@@ -136,7 +136,7 @@ const attempt = Effect.fnUntraced(function* <O, E, R>(
         : outcomeOf(yield* Effect.provideService(Agent.run(agent, todo.input, { threadId }), Journal, todo.journal))
     // A run that is not suspended has its answer.
     if (outcome.stopReason !== "suspended") return outcome as Outcome<Exclude<O, undefined>>
-    push = { _tag: "Decisions", decisions: yield* decisionsOn(outcome.pending), message: sent }
+    push = { _tag: "Decisions", decisions: yield* decisionsOn(outcome.pending), message: inputMessage }
   }
 })
 
@@ -174,11 +174,11 @@ const toPayload = ({ input, inputId, threadId }: Sent) => ({
   input: inputs.toMessage(input, inputId)
 })
 
-const checkSent = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, sent: Sent) =>
+const checkSent = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, submission: Sent) =>
   Effect.suspend(() => {
-    const payload = toPayload(sent)
+    const payload = toPayload(submission)
     return Effect.as(
-      inThread(durable, checkMessage(operation, sent.threadId, "the input", sent.inputId, payload)),
+      inThread(durable, checkMessage(operation, submission.threadId, "the input", submission.inputId, payload)),
       payload
     )
   })
@@ -189,20 +189,20 @@ const checkSent = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, s
  */
 export const execute = <O, E, R>(
   durable: DurableAgent<O, E, R>,
-  sent: Sent
+  submission: Sent
 ): Effect.Effect<Outcome<Exclude<O, undefined>>, Failure<E>, WorkflowEngine> =>
-  Effect.flatMap(checkSent(durable, "execute", sent), (payload) => durable.workflow.execute(payload)).pipe(
-    Effect.withSpan("DurableAgent.execute", { attributes: attributesOf(durable, sent) })
+  Effect.flatMap(checkSent(durable, "execute", submission), (payload) => durable.workflow.execute(payload)).pipe(
+    Effect.withSpan("DurableAgent.execute", { attributes: attributesOf(durable, submission) })
   )
 
 /** Runs an input without waiting. Gives the id of the execution, for {@link poll} and {@link interrupt}. */
 export const start = <O, E, R>(
   durable: DurableAgent<O, E, R>,
-  sent: Sent
+  submission: Sent
 ): Effect.Effect<string, AgentError, WorkflowEngine> =>
-  Effect.flatMap(checkSent(durable, "start", sent), (payload) =>
+  Effect.flatMap(checkSent(durable, "start", submission), (payload) =>
     durable.workflow.execute(payload, { discard: true })
-  ).pipe(Effect.withSpan("DurableAgent.start", { attributes: attributesOf(durable, sent) }))
+  ).pipe(Effect.withSpan("DurableAgent.start", { attributes: attributesOf(durable, submission) }))
 
 /** Reads the state of an execution: unknown, suspended or complete. */
 export const poll = <O, E, R>(

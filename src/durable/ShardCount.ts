@@ -59,8 +59,8 @@ const check = (
     )
     yield* sql`INSERT INTO deepagents_shards (name, shards) VALUES (${group}, ${configured}) ON CONFLICT (name) DO NOTHING`
     const [row] = yield* sql<{ shards: number }>`SELECT shards FROM deepagents_shards WHERE name = ${group}`
-    const stored = row?.shards ?? configured
-    if (stored !== configured) return yield* new ShardCountChanged({ group, stored, configured })
+    const storedCount = row?.shards ?? configured
+    if (storedCount !== configured) return yield* new ShardCountChanged({ group, stored: storedCount, configured })
   })
 
 /** Fails with `ShardCountChanged`, before any thread is read, in a process with another number of shards. */

@@ -17,14 +17,14 @@ import { isStorable } from "./limits.ts"
  * decision, it wrote to the state of the run (which the step stores), it failed with another error, or its output is too
  * large. `Lost` is an attempt with an unknown end.
  */
-const open = Schema.TaggedStruct("Open", {})
-const lost = Schema.TaggedStruct("Lost", {})
+const openAttempt = Schema.TaggedStruct("Open", {})
+const lostAttempt = Schema.TaggedStruct("Lost", {})
 
-const StoredCall = Schema.Union([open, lost, Stored, Schema.TaggedStruct("Failed", { error: ToolError })])
+const StoredCall = Schema.Union([openAttempt, lostAttempt, Stored, Schema.TaggedStruct("Failed", { error: ToolError })])
 type StoredCall = typeof StoredCall.Type
 
 const StoredTurn = Schema.Union([
-  open,
+  openAttempt,
   Schema.TaggedStruct("Done", { message: AiMessage }),
   Schema.TaggedStruct("Failed", { error: ModelError })
 ])
@@ -34,8 +34,8 @@ type Engine = WorkflowEngine | WorkflowInstance
 
 const callName = (turnId: string, callId: string, attempt: number): string => `call/${turnId}/${callId}/${attempt}`
 
-const ifStorable = <A extends StoredCall | StoredTurn>(stored: A): A | typeof open.Type =>
-  isStorable(stored) ? stored : { _tag: "Open" }
+const ifStorable = <A extends StoredCall | StoredTurn>(result: A): A | typeof openAttempt.Type =>
+  isStorable(result) ? result : { _tag: "Open" }
 
 /** Converts the end of a call to its stored form. */
 const storedCall = (exit: Exit.Exit<ToolOutput, ToolError>, wrote: boolean): StoredCall => {
@@ -59,7 +59,7 @@ export const call = Effect.fnUntraced(function* <R>(
 ): Effect.fn.Return<ToolOutput, ToolError, R | Engine> {
   for (let attempt = 0; ; attempt++) {
     let happened: Exit.Exit<ToolOutput, ToolError> | undefined
-    const stored = yield* Activity.make({
+    const result = yield* Activity.make({
       name: callName(turnId, callId, attempt),
       success: StoredCall,
       execute: Effect.gen(function* () {
@@ -71,8 +71,8 @@ export const call = Effect.fnUntraced(function* <R>(
     })
     // The result of this process is complete; the stored one may not be.
     if (happened !== undefined) return yield* happened
-    if (stored._tag === "Output") return fromStored(stored)
-    if (stored._tag === "Failed") return yield* stored.error
+    if (result._tag === "Output") return fromStored(result)
+    if (result._tag === "Failed") return yield* result.error
   }
 })
 
@@ -85,17 +85,17 @@ export const outputOf = Effect.fnUntraced(function* (
   callId: string
 ): Effect.fn.Return<ToolOutput | undefined, never, Engine> {
   for (let attempt = 0; ; attempt++) {
-    const stored = yield* Activity.make({
+    const result = yield* Activity.make({
       name: callName(turnId, callId, attempt),
       success: StoredCall,
       execute: Effect.succeed({ _tag: "Lost" } as const)
     })
-    if (stored._tag === "Output") return fromStored(stored)
-    if (stored._tag === "Failed") {
-      const content = [{ type: "text", text: stored.error.message } as const]
+    if (result._tag === "Output") return fromStored(result)
+    if (result._tag === "Failed") {
+      const content = [{ type: "text", text: result.error.message } as const]
       return { content, isError: true, returnDirect: false, state: [] }
     }
-    if (stored._tag === "Lost") return undefined
+    if (result._tag === "Lost") return undefined
   }
 })
 
@@ -116,7 +116,7 @@ export const turn = Effect.fnUntraced(function* <R>(
 ): Effect.fn.Return<AiMessage | undefined, ModelError, R | Engine> {
   for (let attempt = 0; ; attempt++) {
     let happened: Exit.Exit<AiMessage | undefined, ModelError> | undefined
-    const stored = yield* Activity.make({
+    const result = yield* Activity.make({
       name: `turn/${after}/${attempt}`,
       success: StoredTurn,
       execute: Effect.map(Effect.exit(work), (exit) => {
@@ -125,7 +125,7 @@ export const turn = Effect.fnUntraced(function* <R>(
       })
     })
     if (happened !== undefined) return yield* Effect.as(happened, undefined)
-    if (stored._tag === "Done") return stored.message
-    if (stored._tag === "Failed") return yield* stored.error
+    if (result._tag === "Done") return result.message
+    if (result._tag === "Failed") return yield* result.error
   }
 })

@@ -16,8 +16,8 @@ const ahead = 256
 /** Makes the parts of a stored turn. */
 const replayTurn = (message: AiMessage): ReadonlyArray<TurnPart> => {
   const text = textOf(message)
-  const done: TurnPart = { _tag: "TurnDone", message }
-  return text === "" ? [done] : [{ _tag: "TextDelta", text }, done]
+  const turnDone: TurnPart = { _tag: "TurnDone", message }
+  return text === "" ? [turnDone] : [{ _tag: "TextDelta", text }, turnDone]
 }
 
 /** Requests a turn in an activity, and streams its parts. */
@@ -29,20 +29,20 @@ const turn = (
     Effect.gen(function* () {
       const queue = yield* Queue.bounded<TurnPart, ModelError | Cause.Done>(ahead)
       const work = Effect.suspend(() => {
-        let done: AiMessage | undefined
+        let answer: AiMessage | undefined
         return Effect.map(
           Stream.runForEachArray(next(request), (parts) => {
             for (const part of parts) {
-              if (part._tag === "TurnDone") done = part.message
-              else if (part._tag === "TurnRestarted") done = undefined
+              if (part._tag === "TurnDone") answer = part.message
+              else if (part._tag === "TurnRestarted") answer = undefined
             }
             return Queue.offerAll(queue, parts)
           }),
-          () => done
+          () => answer
         )
       })
       yield* Activities.turn(request.messages.at(-1)?.id ?? "", work).pipe(
-        Effect.flatMap((stored) => (stored === undefined ? Effect.void : Queue.offerAll(queue, replayTurn(stored)))),
+        Effect.flatMap((message) => (message === undefined ? Effect.void : Queue.offerAll(queue, replayTurn(message)))),
         Effect.onExit((exit) =>
           Queue.failCause(queue, exit._tag === "Failure" ? exit.cause : Cause.fail(Cause.Done()))
         ),
@@ -61,7 +61,7 @@ export const asActivities = Middleware.make<never, WorkflowEngine | WorkflowInst
   wrapModelCall: (request, next) => (request.purpose === turnPurpose ? turn(request, next) : next(request)),
   wrapToolCall: (call, next, run) => {
     // The turn with the call, or the message that started a program.
-    const asked = run.messages.findLast((message) => message.role !== "tool")
-    return asked === undefined ? next(call) : Activities.call(asked.id, call.id, run.state.writes, next(call))
+    const origin = run.messages.findLast((message) => message.role !== "tool")
+    return origin === undefined ? next(call) : Activities.call(origin.id, call.id, run.state.writes, next(call))
   }
 })

@@ -47,10 +47,11 @@ export const codecs = <O, E>(terms: {
   readonly error?: Schema.ConstraintCodec<Own<E>, unknown> | undefined
 }): Codecs<O, E> => {
   // Programs fail with the failures of their calls.
-  const known = Schema.Union([ModelError, AgentError, ToolError])
+  const common = Schema.Union([ModelError, AgentError, ToolError])
   // `Terms` requires `output` and `error` for all other types.
   const output = (terms.output ?? Schema.String) as Schema.Codec<Answer<O>, unknown>
-  const failure: Schema.Codec<unknown, unknown> = terms.error === undefined ? known : Schema.Union([known, terms.error])
+  const failure: Schema.Codec<unknown, unknown> =
+    terms.error === undefined ? common : Schema.Union([common, terms.error])
   return {
     output,
     isText: terms.output === undefined,

@@ -121,7 +121,7 @@ export const make = (store: Service, threadId: string): Feed => {
             () => Effect.sync(() => watchers.delete(watcher))
           )
           yield* relay
-          const stored = Stream.paginate(
+          const history = Stream.paginate(
             after,
             Effect.fnUntraced(function* (cursor: number) {
               for (;;) {
@@ -132,7 +132,7 @@ export const make = (store: Service, threadId: string): Feed => {
             })
           )
           const live = Stream.map(Stream.fromQueue(watcher.live), (event): ThreadEvent => ({ _tag: "Live", event }))
-          return Stream.merge(stored, live)
+          return Stream.merge(history, live)
         })
       )
   }

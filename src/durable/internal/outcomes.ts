@@ -47,8 +47,8 @@ export const readSettled = <O, E>(
     return Effect.succeed(outcome(text, text))
   }
   const last = messages.findLast((message) => message.role === "ai")
-  const read = last === undefined ? Effect.undefined : readAgain(fromSchema(output), last)
-  return Effect.flatMap(read, (answer) => {
+  const decodeAnswer = last === undefined ? Effect.undefined : readAgain(fromSchema(output), last)
+  return Effect.flatMap(decodeAnswer, (answer) => {
     if (answer?._tag === "Answer") return Effect.succeed(outcome(answer.output, answer.text))
     const { problem, raw } = answer?._tag === "Wrong" ? answer : { problem: "- there is none", raw: "" }
     const reason = { _tag: "InvalidOutput", raw, problem: `what is stored of the answer:\n${problem}` } as const

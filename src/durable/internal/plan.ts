@@ -146,12 +146,12 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
     )
   const pending = yield* Effect.mapError(pendingIn(checkpoint, stopReason), (error) => invalid(error.message))
   const settle = (first: number, end: number, reason: Ended) => {
-    const spent = checkpoint ?? { usage: zero, rounds: 0 }
+    const totals = checkpoint ?? { usage: zero, rounds: 0 }
     const outcome =
       reason === "suspended" || reason === "interrupted"
-        ? Effect.succeed(makeUnanswered<O>(messages.slice(first), reason, pending, spent))
-        : readSettled(agent.name, codecs, messages.slice(first, end), reason, spent)
-    return Effect.map(outcome, (known): Plan<O> => ({ _tag: "Settled", outcome: known }))
+        ? Effect.succeed(makeUnanswered<O>(messages.slice(first), reason, pending, totals))
+        : readSettled(agent.name, codecs, messages.slice(first, end), reason, totals)
+    return Effect.map(outcome, (settled): Plan<O> => ({ _tag: "Settled", outcome: settled }))
   }
 
   const { message } = push
@@ -160,23 +160,23 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
   if (behind !== -1) return yield* settle(index, behind, "completed")
 
   if (push._tag === "Input") {
-    const taken = messages[index]
-    if (taken === undefined) return run(push.message)
-    if (!isSame(taken, push.message)) return yield* new Conflict({ threadId, inputId: inputIdOf(push.message) })
+    const storedMessage = messages[index]
+    if (storedMessage === undefined) return run(push.message)
+    if (!isSame(storedMessage, push.message)) return yield* new Conflict({ threadId, inputId: inputIdOf(push.message) })
     return stopReason === undefined ? resume([]) : yield* settle(index, messages.length, stopReason)
   }
 
   const first = Math.max(0, messages.findLastIndex(isInput))
   const waiting = new Set(pending.map(({ id }) => id))
-  const given = push.decisions.filter(({ id }) => waiting.has(id))
-  const late = new Set(push.decisions.flatMap(({ id }) => (waiting.has(id) ? [] : [id])))
-  if (late.size > 0) {
-    const [unknown] = yield* inThread(findUnknown(store, threadId, late))
+  const decisions = push.decisions.filter(({ id }) => waiting.has(id))
+  const unmatchedIds = new Set(push.decisions.flatMap(({ id }) => (waiting.has(id) ? [] : [id])))
+  if (unmatchedIds.size > 0) {
+    const [unknown] = yield* inThread(findUnknown(store, threadId, unmatchedIds))
     if (unknown !== undefined) return yield* invalid(`nothing waits for a decision with the id "${unknown}"`)
   }
   if (checkpoint === undefined) return yield* invalid("there is nothing to resume in this thread")
   const isAskedAgain = push.decisions.length === 0 && stopReason === "suspended"
-  if (stopReason === undefined || given.length > 0 || isAskedAgain) return resume(given)
+  if (stopReason === undefined || decisions.length > 0 || isAskedAgain) return resume(decisions)
   return yield* settle(first, messages.length, stopReason)
 })
 
