@@ -241,8 +241,8 @@ export const make = (
           const { bytes, name } = yield* browser.download(yield* thread, element)
           const folder = (options.downloads ?? "/downloads").replace(/\/$/, "")
           const path = yield* findFreePath(backend, folder, cleanName(name))
-          const [written] = yield* backend.upload([{ path, content: bytes }])
-          if (written?.ok === false) return yield* Effect.fail(written.error)
+          const [transfer] = yield* backend.upload([{ path, content: bytes }])
+          if (transfer?.ok === false) return yield* Effect.fail(transfer.error)
           return `${bytes.length} bytes in ${path}`
         })
     })

@@ -135,13 +135,13 @@ export const make = (
     run: Effect.fnUntraced(function* ({ deep = false, max_sources = 5, query }) {
       const { call, state } = yield* ToolContext
       const more = deep ? (yield* Agent.answer(planner, query)).searches.slice(0, 3) : []
-      const found = yield* Effect.forEach(
+      const searches = yield* Effect.forEach(
         [query, ...more],
         (words) => call(search, { query: words, max_results: Math.min(20, 2 * max_sources) }),
         { concurrency: 2 }
       )
       const urls = new Map(
-        found.flatMap(({ sources = [] }) =>
+        searches.flatMap(({ sources = [] }) =>
           sources.flatMap(({ key, url }): Array<[string, string]> => (url === undefined ? [] : [[key, url]]))
         )
       )
@@ -168,13 +168,13 @@ export const make = (
             : `none of the ${Math.min(urls.size, max_sources)} pages that were found says anything on the question`
         )
       }
-      const known = yield* state.get(slot)
-      const read: ReadonlyArray<Read> = useful.flatMap(({ notes, source, url }) =>
-        numbered(known, [source]).map(({ number }) => ({ number, title: source.title, url, notes }))
+      const sourceState = yield* state.get(slot)
+      const findings: ReadonlyArray<Read> = useful.flatMap(({ notes, source, url }) =>
+        numbered(sourceState, [source]).map(({ number }) => ({ number, title: source.title, url, notes }))
       )
-      const notes = render(read)
+      const notes = render(findings)
       const checked =
-        read.length === 1
+        findings.length === 1
           ? { confirmed: [], disputed: [] }
           : yield* Agent.answer(checker, `Question: ${query}\n\nNotes:\n\n${notes}`)
       const text = yield* Agent.answer(
@@ -186,8 +186,8 @@ export const make = (
           `Disputed:\n${checked.disputed.map((line) => `- ${oneLine(line)}`).join("\n") || "- nothing"}`
         ].join("\n\n")
       )
-      const brief = removeBadCitations(text, new Set(read.map(({ number }) => number)))
-      const cited = read.filter(({ number }) => brief.includes(`[${number}]`))
+      const brief = removeBadCitations(text, new Set(findings.map(({ number }) => number)))
+      const cited = findings.filter(({ number }) => brief.includes(`[${number}]`))
       return {
         brief,
         sources: cited.map(({ number, title, url }) => ({ number, url, ...(title === undefined ? {} : { title }) }))

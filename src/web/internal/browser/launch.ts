@@ -98,9 +98,9 @@ const checkWebRtc = (chromium: Chromium, timeout: number): Effect.Effect<void, B
         (opened) => Effect.ignore(attempt(() => opened.close()))
       )
       const page = yield* attempt(() => context.newPage())
-      const found = yield* attempt(() => page.evaluate<unknown>(makeCheck(port)))
-      const isComplete = Predicate.hasProperty(found, "state") && found.state === "complete"
-      const isOpen = Predicate.hasProperty(found, "state") && found.state === "open"
+      const report = yield* attempt(() => page.evaluate<unknown>(makeCheck(port)))
+      const isComplete = Predicate.hasProperty(report, "state") && report.state === "complete"
+      const isOpen = Predicate.hasProperty(report, "state") && report.state === "open"
       if (isOpen || packets() > 0) return yield* failLeak(chromium.version())
       if (!isComplete) return yield* failUnproven(chromium.version())
     })

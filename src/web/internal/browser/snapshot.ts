@@ -40,7 +40,7 @@ export const readTree = (
     const inner = page.frames().slice(1, maxFrames)
     const counted = yield* attempt(() => page.evaluate<unknown>(hide)).pipe(
       Effect.timeoutOption(timeout),
-      Effect.map((found) => (found._tag === "Some" ? found.value : undefined)),
+      Effect.map((count) => (count._tag === "Some" ? count.value : undefined)),
       Effect.orElseSucceed(() => undefined)
     )
     yield* Effect.forEach(inner, (frame) => runInFrame(frame, hide, timeout), {

@@ -70,14 +70,14 @@ export const extractArticle = (html: string, url: string): Article | undefined =
   const { document } = parseHTML(bounded)
   const title = textOf(document.querySelector("title")?.textContent)
   // Keeping the tree avoids writing and parsing it again, which is half of the work.
-  const found = new Readability(document, { serializer: (node): unknown => node }).parse()
-  const content = found?.content
+  const article = new Readability(document, { serializer: (node): unknown => node }).parse()
+  const content = article?.content
   const first = isTree(content) ? convertToMarkdown(content, url) : undefined
   const { links, markdown } = first === undefined || first.markdown === "" ? convertPage(bounded, url) : first
   return {
-    title: textOf(found?.title) ?? title,
-    byline: textOf(found?.byline),
-    published: textOf(found?.publishedTime),
+    title: textOf(article?.title) ?? title,
+    byline: textOf(article?.byline),
+    published: textOf(article?.publishedTime),
     markdown,
     links
   }

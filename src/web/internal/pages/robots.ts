@@ -22,9 +22,9 @@ const isMatch = (pattern: string, path: string): boolean => {
   let at = head.length
   for (const [index, part] of rest.entries()) {
     if (isWhole && index === rest.length - 1) return path.length - part.length >= at && path.endsWith(part)
-    const found = path.indexOf(part, at)
-    if (found === -1) return false
-    at = found + part.length
+    const position = path.indexOf(part, at)
+    if (position === -1) return false
+    at = position + part.length
   }
   return !isWhole || at === path.length
 }
@@ -55,8 +55,8 @@ export const isAllowed = (robots: string, agent: string, path: string): boolean 
       if (value !== "") for (const group of groups) group.push({ allows: field === "allow", pattern })
     }
   }
-  const asked = normalise(path)
-  const fitting = (isOwnGroup ? own : common).filter(({ pattern }) => isMatch(pattern, asked))
+  const target = normalise(path)
+  const fitting = (isOwnGroup ? own : common).filter(({ pattern }) => isMatch(pattern, target))
   // The longest rule wins. Between equal lengths, `allow` wins.
   const longest = fitting.reduce((most, { pattern }) => Math.max(most, pattern.length), -1)
   const strongest = fitting.filter(({ pattern }) => pattern.length === longest)

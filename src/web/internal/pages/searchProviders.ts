@@ -282,10 +282,10 @@ export const search = (
     if (response.status < 200 || response.status >= 300) {
       const secret = provider.secret === undefined ? "" : Redacted.value(provider.secret)
       const body = yield* Effect.orElseSucceed(response.text, () => "")
-      const said = oneLine(textOf(secret === "" ? body : body.replaceAll(secret, "…"))).slice(0, 300)
+      const answer = oneLine(textOf(secret === "" ? body : body.replaceAll(secret, "…"))).slice(0, 300)
       const hint = response.status === 401 || response.status === 403 ? "; check its API key" : ""
       return yield* Effect.fail({
-        message: `it answered ${response.status}${said === "" ? "" : `: ${said}`}${hint}`,
+        message: `it answered ${response.status}${answer === "" ? "" : `: ${answer}`}${hint}`,
         isRetryable: response.status === 429 || response.status >= 500
       })
     }
