@@ -72,9 +72,9 @@ const placeFile = Effect.fnUntraced(function* (path: string, content: string | u
   const [file] = yield* backend.download([from ?? ""])
   if (file === undefined) return yield* ToolError.make("the file could not be had")
   if (!file.ok) return yield* Effect.fail(file.error)
-  const [done] = yield* backend.upload([{ path, content: file.value }])
-  if (done === undefined) return yield* ToolError.make("the file could not be written")
-  return done.ok ? done.value : yield* Effect.fail(done.error)
+  const [transfer] = yield* backend.upload([{ path, content: file.value }])
+  if (transfer === undefined) return yield* ToolError.make("the file could not be written")
+  return transfer.ok ? transfer.value : yield* Effect.fail(transfer.error)
 })
 
 /** Makes the tool `create_artifact`. */
@@ -90,10 +90,10 @@ export const make = (): Tool.Tool<Backend | ToolContext> =>
       media_type: Schema.optionalKey(Schema.String.annotate({ description: "Its type, if the name does not say it" }))
     },
     annotations: { idempotent: true },
-    execute: Effect.fnUntraced(function* ({ content, from, media_type, name: given, title = given }) {
-      if (!name.test(given) || given === "." || given === "..") {
+    execute: Effect.fnUntraced(function* ({ content, from, media_type, name: inputName, title = inputName }) {
+      if (!name.test(inputName) || inputName === "." || inputName === "..") {
         return yield* ToolError.make(
-          `${JSON.stringify(given.slice(0, 100))} is no name of a file; give one such as report.md`
+          `${JSON.stringify(inputName.slice(0, 100))} is no name of a file; give one such as report.md`
         )
       }
       if ((content === undefined) === (from === undefined)) {
@@ -104,9 +104,9 @@ export const make = (): Tool.Tool<Backend | ToolContext> =>
           `${JSON.stringify(media_type.slice(0, 100))} is no media type; give one such as text/html`
         )
       }
-      const path = `${folder}/${given}`
+      const path = `${folder}/${inputName}`
       yield* placeFile(path, content, from)
-      const artifact: Artifact = { path, title: title.slice(0, 300), mediaType: media_type ?? typeOf(given) }
+      const artifact: Artifact = { path, title: title.slice(0, 300), mediaType: media_type ?? typeOf(inputName) }
       const { run } = yield* ToolContext
       yield* run.state.set(slot, mergeArtifacts(yield* run.state.get(slot), [artifact]))
       yield* run.custom("artifact", { ...artifact })

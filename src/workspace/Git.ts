@@ -66,10 +66,10 @@ const closed = "--ignore-submodules=dirty"
 const plain = ["--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", closed]
 
 const checkOptional = <A, E>(
-  given: string | undefined,
+  value: string | undefined,
   check: (name: string) => Effect.Effect<A, E>
 ): Effect.Effect<ReadonlyArray<A>, E> =>
-  given === undefined ? Effect.succeed([]) : Effect.map(check(given), (one) => [one])
+  value === undefined ? Effect.succeed([]) : Effect.map(check(value), (one) => [one])
 
 const toPathArguments = (paths: ReadonlyArray<string>): ReadonlyArray<string> =>
   paths.length === 0 ? [] : ["--", ...paths]
@@ -236,8 +236,8 @@ const changing = (options: Options = {}): ReadonlyArray<Tool.NeedingApproval<San
         }
         const args = ["-C", repository.top, "commit", "--quiet", "--no-status", "-F", "-", ...toPathArguments(fromTop)]
         yield* Commands.run(git, args, { hooks, stdin: message })
-        const shown = ["log", "-n", "1", "--stat", "--no-color", "--no-show-signature", "--format=%h %s"]
-        return renderAnswer(yield* Commands.runReadOnly(cwd, shown), "committed")
+        const logArgs = ["log", "-n", "1", "--stat", "--no-color", "--no-show-signature", "--format=%h %s"]
+        return renderAnswer(yield* Commands.runReadOnly(cwd, logArgs), "committed")
       })
     }),
     Tool.make("git_branch", {
@@ -283,8 +283,8 @@ const changing = (options: Options = {}): ReadonlyArray<Tool.NeedingApproval<San
         if (branch === undefined) return yield* ToolError.make("branch is missing: which branch is checked out?")
         const name = yield* Names.checkBranch(branch)
         const git = yield* approveCheckout(`git worktree add ${folder} ${name}`)
-        const known = yield* Commands.run(git, ["branch", "--list", "--format=%(refname:short)", name])
-        const what = known.stdout.trim() === "" ? ["-b", name, "--", folder] : ["--", folder, name]
+        const branches = yield* Commands.run(git, ["branch", "--list", "--format=%(refname:short)", name])
+        const what = branches.stdout.trim() === "" ? ["-b", name, "--", folder] : ["--", folder, name]
         yield* Commands.run(git, ["worktree", "add", ...what])
         return `${name} is checked out in ${path}.`
       })

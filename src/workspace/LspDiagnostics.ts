@@ -176,10 +176,10 @@ const changedFiles = ({ details }: ToolOutput): ReadonlyArray<string> => {
 }
 
 const renderProblems = (path: string, problems: ReadonlyArray<Problem>): string => {
-  const shown = problems.filter(({ severity }) => severity !== "hint")
-  if (shown.length === 0) return ""
-  const rows = shown.slice(0, maxProblems).map((one) => `${one.line}:${one.column} ${one.severity} ${one.message}`)
-  const more = shown.length > maxProblems ? [`and ${shown.length - maxProblems} more`] : []
+  const relevant = problems.filter(({ severity }) => severity !== "hint")
+  if (relevant.length === 0) return ""
+  const rows = relevant.slice(0, maxProblems).map((one) => `${one.line}:${one.column} ${one.severity} ${one.message}`)
+  const more = relevant.length > maxProblems ? [`and ${relevant.length - maxProblems} more`] : []
   return [`[the language server says of ${oneLine(path)}:]`, ...rows, ...more].join("\n")
 }
 

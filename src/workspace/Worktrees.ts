@@ -225,10 +225,10 @@ const commitTree = Effect.fnUntraced(function* (
   }
   const last = (yield* Commands.run(git, ["rev-parse", "HEAD"])).stdout.trim()
   const isKept = nested.length > 0 || (yield* hasNested(tree, last))
-  const kept = isKept ? { kept: tree.place } : {}
-  if (last === tree.head) return { changes: "", ...kept }
+  const keptPlace = isKept ? { kept: tree.place } : {}
+  if (last === tree.head) return { changes: "", ...keptPlace }
   const { stdout } = yield* Commands.run(git, ["diff", ...plain, "--stat", tree.head, last])
-  return { commit: last, changes: cut(stdout.trimEnd(), 4_000), ...kept }
+  return { commit: last, changes: cut(stdout.trimEnd(), 4_000), ...keptPlace }
 })
 
 /** Commits all changes of a worktree, and removes its folder unless that would lose something. */
@@ -250,7 +250,7 @@ const closeTree = (tree: Tree, options: Options): Effect.Effect<Closed, never, S
 
 /** Runs work in a worktree, and closes the worktree. */
 const workIn = <A, E, R>(
-  given: string,
+  branchName: string,
   work: Effect.Effect<A, E, R>,
   options: Options
 ): Effect.Effect<
@@ -260,7 +260,7 @@ const workIn = <A, E, R>(
 > =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
-      const branch = yield* Names.checkBranch(given)
+      const branch = yield* Names.checkBranch(branchName)
       const sandbox = yield* Sandbox
       const lock = lockOf(sandbox, repositoryOf(sandbox, options))
       yield* restore(lock.take(1))
@@ -313,19 +313,19 @@ export const runOnBranch = <A, E, R>(
   )
 
 const findConflicts = Effect.fnUntraced(function* (branch: string, git: Commands.Git) {
-  const shown = ["diff", ...plain, "--diff-filter=U"]
-  const names = yield* Commands.run(git, [...shown, "--name-only", "-z"])
-  const diff = yield* Commands.attempt(git, shown)
+  const diffArgs = ["diff", ...plain, "--diff-filter=U"]
+  const names = yield* Commands.run(git, [...diffArgs, "--name-only", "-z"])
+  const diff = yield* Commands.attempt(git, diffArgs)
   const files = names.stdout.split("\0").filter((file) => file !== "")
   return { _tag: "Conflicts", branch, files, diff: cut(diff.stdout, 12_000) } satisfies Merged
 })
 
 /** Merges one branch, and undoes an incomplete merge. */
 const mergeBranch = Effect.fnUntraced(function* (
-  given: string,
+  branchName: string,
   options: Options
 ): Effect.fn.Return<Merged, ToolError.ToolError, Sandbox> {
-  const branch = yield* Names.checkBranch(given)
+  const branch = yield* Names.checkBranch(branchName)
   const git = yield* makeGit(options)
   const head = (yield* Commands.run(git, ["rev-parse", "HEAD"])).stdout.trim()
   const how = ["--no-ff", "--no-edit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-verify-signatures"]

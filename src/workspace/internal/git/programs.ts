@@ -141,8 +141,8 @@ const readHooks = (
       }),
       failOnExit
     )
-    const [folder = "", ...found] = answer.stdout.trimEnd().split("\n")
-    const lines = found.map((line) => {
+    const [folder = "", ...rows] = answer.stdout.trimEnd().split("\n")
+    const lines = rows.map((line) => {
       const [name, digest] = line.split(" ")
       return `hook ${name} (${folder}/${name}, ${digest?.slice(0, 12)})`
     })

@@ -34,19 +34,19 @@ export const makeWorking = (sandbox: Sandbox.Service, paths: Backend.Paths, fold
   const isOwn = (path: string): boolean =>
     !isSpecial(path) && (isBelow(fold(path), base) || isBelow(fold(path), paths.scratch))
   /** Refuses a change outside of the folder, also by a link. */
-  const guard = (operation: string, ...given: ReadonlyArray<string>): Effect.Effect<void, BackendError.BackendError> =>
+  const guard = (operation: string, ...places: ReadonlyArray<string>): Effect.Effect<void, BackendError.BackendError> =>
     Effect.gen(function* () {
-      const real = sandbox.realPaths === undefined ? given : yield* sandbox.realPaths(given)
-      const index = given.findIndex((path, at) => !isOwn(path) || real[at] === undefined || !isOwn(real[at]))
+      const real = sandbox.realPaths === undefined ? places : yield* sandbox.realPaths(places)
+      const index = places.findIndex((path, at) => !isOwn(path) || real[at] === undefined || !isOwn(real[at]))
       if (index < 0) return
       const detail = `you work in ${base}, and change nothing elsewhere`
-      return yield* Effect.fail(BackendError.make(operation, given[index] ?? "", { _tag: "OutsideRoot" }, { detail }))
+      return yield* Effect.fail(BackendError.make(operation, places[index] ?? "", { _tag: "OutsideRoot" }, { detail }))
     })
   const changing = <A>(
     operation: string,
-    given: ReadonlyArray<string>,
+    places: ReadonlyArray<string>,
     work: Effect.Effect<A, BackendError.BackendError>
-  ) => Effect.andThen(guard(operation, ...given), work)
+  ) => Effect.andThen(guard(operation, ...places), work)
   const { permit, realPaths } = sandbox
   return {
     ...sandbox,

@@ -82,31 +82,31 @@ export const makeReader = (): ((chunk: Uint8Array) => ReadonlyArray<string>) => 
     pieces.push(rest)
     length += rest.length
     if (length < needed) return []
-    let left = pieces.length === 1 ? rest : joinBytes(pieces)
+    let remaining = pieces.length === 1 ? rest : joinBytes(pieces)
     needed = 0
     const bodies: Array<string> = []
     for (;;) {
-      const start = findHeaderEnd(left)
+      const start = findHeaderEnd(remaining)
       if (start === -1) {
-        if (left.length < maxHead) break
+        if (remaining.length < maxHead) break
         // The last bytes may begin the end of a header.
-        left = left.subarray(maxHead - 3)
+        remaining = remaining.subarray(maxHead - 3)
         continue
       }
-      const size = Number(/content-length: *(\d+)/i.exec(decoder.decode(left.subarray(0, start)))?.[1] ?? 0)
+      const size = Number(/content-length: *(\d+)/i.exec(decoder.decode(remaining.subarray(0, start)))?.[1] ?? 0)
       if (size > maxMessage) {
-        skip = Math.max(0, start + size - left.length)
-        left = left.subarray(start + size)
+        skip = Math.max(0, start + size - remaining.length)
+        remaining = remaining.subarray(start + size)
         continue
       }
       needed = start + size
-      if (left.length < needed) break
-      bodies.push(decoder.decode(left.subarray(start, needed)))
-      left = left.subarray(needed)
+      if (remaining.length < needed) break
+      bodies.push(decoder.decode(remaining.subarray(start, needed)))
+      remaining = remaining.subarray(needed)
       needed = 0
     }
-    pieces = left.length === 0 ? [] : [left.slice()]
-    length = left.length
+    pieces = remaining.length === 0 ? [] : [remaining.slice()]
+    length = remaining.length
     return bodies
   }
 }
