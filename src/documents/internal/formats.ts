@@ -57,7 +57,7 @@ const typed = (name: string, extension: string, type: string, read: Read) =>
 
 const openDocument = "application/vnd.oasis.opendocument"
 
-const known: ReadonlyArray<Document.Format> = [
+const knownFormats: ReadonlyArray<Document.Format> = [
   Document.format("PDF", {
     mimeTypes: ["application/pdf", "application/x-pdf"],
     extensions: ["pdf"],
@@ -109,8 +109,8 @@ const oldOffice = Document.format("file of an old form of Office", {
     Stream.fail(explainOldOffice(bytes, fail) ?? fail("Unsupported", "it is of no form that is known"))
 })
 
-export const formats: ReadonlyArray<Document.Format> = [...known, oldOffice]
+export const formats: ReadonlyArray<Document.Format> = [...knownFormats, oldOffice]
 
 /** Makes the error for a document of an unknown format. */
 export const failUnknown = (): Document.DocumentError =>
-  fail("Unsupported", `it is none of these: ${known.map(({ name }) => name).join(", ")}`)
+  fail("Unsupported", `it is none of these: ${knownFormats.map(({ name }) => name).join(", ")}`)

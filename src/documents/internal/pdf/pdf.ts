@@ -31,7 +31,7 @@ export const readPdf = ({ bytes, from = 1, password }: Input): Stream.Stream<Pie
       if (start > count) return Stream.empty
       return Stream.range(start, count).pipe(
         Stream.rechunk(1),
-        Stream.mapEffect((number) => Effect.map(text(number), (found) => pieceOf(number, found)))
+        Stream.mapEffect((number) => Effect.map(text(number), (pageText) => pieceOf(number, pageText)))
       )
     })
   )

@@ -79,20 +79,20 @@ const makeLists = ({ lists: levels }: Styles) => {
       if (item.prefix !== undefined) return item.prefix
       item.prefix = indentOf(level + 1)
       if (!item.hasLabel) return item.prefix
-      const known = levels.get(style)
+      const listLevels = levels.get(style)
       if (item.start !== undefined) counters.values[level] = undefined
-      countItem(counters, level, item.start ?? known?.[level]?.start ?? 1)
-      const label = known === undefined ? "-" : renderLabel(known, level, counters)
+      countItem(counters, level, item.start ?? listLevels?.[level]?.start ?? 1)
+      const label = listLevels === undefined ? "-" : renderLabel(listLevels, level, counters)
       return label === "" ? indentOf(level) : `${indentOf(level)}${label} `
     },
     /** Counts a heading. `item` if it stands at the start of a list item. */
     countHeading: (at: number, isCounted: boolean): string => {
       const list = open.at(-1)
       if (list !== undefined) return list.item === undefined || list.item.prefix !== undefined ? "" : "item"
-      const known = levels.get(outline)
-      if (known === undefined || !isCounted) return ""
-      countItem(headings, at, known[at]?.start ?? 1)
-      return renderLabel(known, at, headings)
+      const outlineLevels = levels.get(outline)
+      if (outlineLevels === undefined || !isCounted) return ""
+      countItem(headings, at, outlineLevels[at]?.start ?? 1)
+      return renderLabel(outlineLevels, at, headings)
     }
   }
 }

@@ -222,26 +222,26 @@ const makePrefixes = (styles: Styles, { instances, lists }: Numbering): ((paragr
 
   const makeItem = ({ level, list: id, styles: ids }: Place): string => {
     const instance = instances.get(id)
-    const found = instance === undefined ? undefined : resolveList(instance)
-    if (instance === undefined || found === undefined) return `${indentOf(level ?? 0)}- `
-    const [key, list] = found
+    const resolution = instance === undefined ? undefined : resolveList(instance)
+    if (instance === undefined || resolution === undefined) return `${indentOf(level ?? 0)}- `
+    const [key, list] = resolution
     const levels = Array.from({ length: 10 }, (_, at) => instance.levels[at] ?? list.levels[at])
-    const named = ids.map((style) => levels.findIndex((one) => one?.style === style)).find((found) => found >= 0)
+    const named = ids.map((style) => levels.findIndex((one) => one?.style === style)).find((index) => index >= 0)
     const at = level ?? named ?? 0
     const own = levels[at]
     if (own === undefined) return `${indentOf(at)}- `
-    const known = counters.get(key) ?? makeCounters()
-    counters.set(key, known)
+    const counter = counters.get(key) ?? makeCounters()
+    counters.set(key, counter)
     if (!started.has(id)) {
       started.add(id)
-      for (const [index, start] of instance.starts.entries()) if (start !== undefined) known.values[index] = undefined
+      for (const [index, start] of instance.starts.entries()) if (start !== undefined) counter.values[index] = undefined
     }
-    countItem(known, at, instance.starts[at] ?? own.start, (deeper) => {
+    countItem(counter, at, instance.starts[at] ?? own.start, (deeper) => {
       const restart = levels[deeper]?.restart
       return restart !== undefined && (restart === 0 || at >= restart)
     })
     if (own.format === "bullet") return `${indentOf(at)}- `
-    const label = renderLabel(known.values, levels, own).trim()
+    const label = renderLabel(counter.values, levels, own).trim()
     return label === "" ? indentOf(at) : `${indentOf(at)}${label} `
   }
 
@@ -250,7 +250,7 @@ const makePrefixes = (styles: Styles, { instances, lists }: Numbering): ((paragr
     const id = list ?? chain.find(([, one]) => one.list !== undefined)?.[1].list
     if (id === undefined) return undefined
     const ofStyles = list === undefined ? chain.find(([, one]) => one.level !== undefined)?.[1].level : undefined
-    return { list: id, level: level ?? ofStyles, styles: chain.map(([found]) => found) }
+    return { list: id, level: level ?? ofStyles, styles: chain.map(([name]) => name) }
   }
 
   return (paragraph) => {
