@@ -1,5 +1,5 @@
 /** Commands in bubblewrap reach their folder, and nothing else. */
-import { execFile, spawn } from "node:child_process"
+import { execFile, execFileSync, spawn } from "node:child_process"
 import * as dgram from "node:dgram"
 import * as fs from "node:fs"
 import * as net from "node:net"
@@ -85,6 +85,41 @@ describeIsolated("commands in bubblewrap", () => {
         assert.isUndefined(box.onHost)
       }),
     30_000
+  )
+
+  it.live(
+    "use git, and change neither its hooks nor its settings",
+    () =>
+      Effect.gen(function* () {
+        const { root } = yield* folders
+        const git = path.join(root, ".git")
+        const asUser = (...args: ReadonlyArray<string>) => execFileSync("git", args, { cwd: root, encoding: "utf8" })
+        asUser("init", "--quiet", "--template=")
+        assert.isFalse(fs.existsSync(path.join(git, "hooks")))
+        const settings = fs.readFileSync(path.join(git, "config"), "utf8")
+        const box = yield* OsSandbox.make({ root, ripgrep: false })
+        const commands = [
+          "git config core.hooksPath /tmp",
+          "echo '[core] fsmonitor = touch /tmp/x' >> .git/config",
+          "mv .git/config .git/other",
+          "rm -f .git/config",
+          "mkdir -p .git/hooks; echo touch > .git/hooks/post-commit",
+          "mv .git/hooks .git/old && mkdir .git/hooks && echo x > .git/hooks/pre-commit",
+          "mv .git moved && cp -r moved .git && echo x > .git/hooks/pre-commit",
+          "rm -rf .git/hooks; ln -s /tmp .git/hooks",
+          "touch .git/config.worktree && git config --worktree core.hooksPath /tmp"
+        ]
+        for (const command of commands) {
+          yield* box.execute(command)
+          assert.strictEqual(fs.readFileSync(path.join(git, "config"), "utf8"), settings, command)
+          assert.deepStrictEqual(fs.readdirSync(path.join(git, "hooks")), [], command)
+        }
+        const commit = "git -c user.name=a -c user.email=a@b -c safe.directory='*' commit -qm one"
+        const committed = yield* box.execute(`echo 1 > f; git -c safe.directory='*' add f && ${commit}`)
+        assert.strictEqual(committed.exitCode, 0, committed.output)
+        assert.match(asUser("-c", "safe.directory=*", "log", "--oneline"), /one/)
+      }),
+    60_000
   )
 
   it.live(

@@ -1,5 +1,5 @@
 /** The files of the machine that commands reach, as arguments of bubblewrap. */
-import { realpathSync } from "node:fs"
+import { lstatSync, mkdirSync, realpathSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
@@ -78,6 +78,32 @@ const isReal = (path: string): boolean =>
     () => false
   )
 
+const kindOf = (path: string): "file" | "directory" | undefined =>
+  Result.match(
+    System.attempt(() => lstatSync(path)),
+    {
+      onFailure: () => undefined,
+      onSuccess: (stat) => (stat.isDirectory() ? "directory" : stat.isFile() ? "file" : undefined)
+    }
+  )
+
+/**
+ * The parts of a repository by which git chooses programs: its hooks and its settings, or the file that names another
+ * repository. Commands only read them, since a person's git would run the hooks with all rights. A missing folder of
+ * hooks is made, so that no command makes it.
+ */
+const bindRepository = ({ access, path }: Bind): ReadonlyArray<Bind> => {
+  const git = `${path}/.git`
+  const kind = access === "write" ? kindOf(git) : undefined
+  if (kind === undefined) return []
+  if (kind === "file") return [{ path: git, access: "read" }]
+  const hooks = `${git}/hooks`
+  if (kindOf(hooks) === undefined) System.attempt(() => mkdirSync(hooks))
+  const read = [hooks, `${git}/config`, `${git}/config.worktree`].filter((one) => kindOf(one) !== undefined)
+  // A mount can't be moved, so no command puts another folder in its place.
+  return [{ path: git, access }, ...read.map((one): Bind => ({ path: one, access: "read" }))]
+}
+
 /** The folders between two: `/a/b` and `/a/b/c` for `/a` and `/a/b/c/d`. */
 const foldersBetween = (outer: string, inner: string): ReadonlyArray<string> => {
   const names = inner.slice(outer.length + 1).split("/")
@@ -87,8 +113,12 @@ const foldersBetween = (outer: string, inner: string): ReadonlyArray<string> => 
 /**
  * The arguments for paths of the user. The deepest one decides. Commands could put a link in the place of a folder inside
  * of one that they may change: a link is left out, and the folders on the way are mounts, which no command can move.
+ * The hooks and settings of repositories are read-only.
  */
-export const bindAll = (binds: ReadonlyArray<Bind>): ReadonlyArray<string> => {
+export const bindAll = (given: ReadonlyArray<Bind>): ReadonlyArray<string> => {
+  // The user's own word on these paths counts.
+  const own = new Set(given.map(({ path }) => path))
+  const binds = [...given.flatMap(bindRepository).filter(({ path }) => !own.has(path)), ...given]
   const sorted = binds.toSorted((left, right) => left.path.length - right.path.length)
   const accessOf = (path: string) => sorted.findLast((one) => Path.isWithin(path, one.path))?.access ?? "read"
   const mounts = sorted.flatMap((bind): ReadonlyArray<Bind> => {
