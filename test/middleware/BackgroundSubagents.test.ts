@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Result, Schema } from "effect"
+import { Context, Deferred, Duration, Effect, Fiber, Result, Schema } from "effect"
 import { Agent, Message, Run, Tool, ToolContext } from "effect-deepagents"
 import { BackgroundSubagents, BackgroundTasks, Subagents } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
@@ -299,6 +299,26 @@ describe("BackgroundSubagents", () => {
         script([calls([start("slow", "x")]), "begun", calls([check("task-1")]), "done"])
       ])
     )
+  )
+
+  it.effect("a worker may have a limit of its own for the time of a task", () =>
+    Effect.gen(function* () {
+      const tasks = yield* BackgroundTasks.BackgroundTasks
+      const session = (maxDuration: BackgroundTasks.Session["maxDuration"]): BackgroundTasks.Session => ({
+        begin: () => Effect.succeed(Effect.as(Effect.sleep("1 minute"), { status: "completed", text: "done" })),
+        steer: () => Effect.succeed("ended"),
+        cancel: Effect.void,
+        usage: () => undefined,
+        kept: () => undefined,
+        maxDuration
+      })
+      const request = { group: "g", agent: "slow", description: "x" }
+      const own = yield* tasks.start({ ...request, session: session(Duration.infinity) })
+      const usual = yield* tasks.start({ ...request, session: session(undefined) })
+      yield* TestClock.adjust("2 minutes")
+      assert.strictEqual((yield* tasks.check(own.key)).status, "completed")
+      assert.strictEqual((yield* tasks.check(usual.key)).status, "failed")
+    }).pipe(Effect.provide(BackgroundTasks.layer({ maxDuration: "30 seconds" })))
   )
 
   it.effect("the model is given nothing at all when there are no agents", () =>

@@ -2,6 +2,7 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -93,6 +94,9 @@ const makeTurns = (limits: Limits, scope: Scope.Scope, onEnd: (task: Task) => vo
     prune()
   })
 
+  const longest = ({ session: { maxDuration } }: Entry): number =>
+    maxDuration === undefined ? limits.maxDuration : Duration.toMillis(Duration.fromInputUnsafe(maxDuration))
+
   const endingOf = Effect.fnUntraced(function* (
     entry: Entry,
     exit: Exit.Exit<Option.Option<Ending>, TaskError>
@@ -100,7 +104,7 @@ const makeTurns = (limits: Limits, scope: Scope.Scope, onEnd: (task: Task) => vo
     if (Exit.isSuccess(exit)) {
       if (Option.isSome(exit.value)) return exit.value.value
       yield* Effect.ignore(entry.session.cancel)
-      const seconds = Math.round(limits.maxDuration / 1000)
+      const seconds = Math.round(longest(entry) / 1000)
       return { status: "failed", text: `It was stopped: it took longer than ${seconds} seconds.` }
     }
     if (Cause.hasInterrupts(exit.cause)) {
@@ -117,7 +121,7 @@ const makeTurns = (limits: Limits, scope: Scope.Scope, onEnd: (task: Task) => vo
   const supervise = Effect.fnUntraced(function* (entry: Entry, work: Effect.Effect<Ending, TaskError>) {
     const { turn } = entry.task
     entry.fiber = yield* work.pipe(
-      Effect.timeoutOption(limits.maxDuration),
+      Effect.timeoutOption(longest(entry)),
       Effect.onExit((exit) =>
         // The end of an earlier turn is irrelevant after a later one started.
         entry.task.turn === turn ? Effect.flatMap(endingOf(entry, exit), (ending) => end(entry, ending)) : Effect.void

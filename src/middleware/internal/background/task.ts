@@ -1,4 +1,5 @@
 /** A background task, as its worker and its supervisor know it; public by `BackgroundTasks`. */
+import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Stream from "effect/Stream"
@@ -102,6 +103,8 @@ export interface Session {
   readonly cancel: Effect.Effect<void, TaskError>
   readonly usage: () => Usage | undefined
   readonly kept: () => Json | undefined
+  /** The time after which a turn of it is stopped; infinite for work with limits of its own. Default: the service's. */
+  readonly maxDuration?: Duration.Input | undefined
 }
 
 /** The supervisor. A task belongs to a `group`: the tasks of one thread, with a common limit. */
