@@ -241,6 +241,30 @@ describe("/workflow", { timeout: 120_000 }, () => {
     )
   )
 
+  it.live("takes back the files that its agents changed", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { cwd, home, run } = yield* world((body) =>
+          partOf(body) === "part2" && !body.includes("tool_result")
+            ? [{ call: "write_file", id: "toolu_w", input: { file_path: "b.txt", content: "two\n" } }]
+            : sayPart(body)
+        )
+        const chat = start([program.bin, "--cwd", cwd, "--trust", "--yolo"], { env: home, columns: 110, rows: 40 })
+        yield* wait(chat.until("/ commands"))
+        chat.type("/workflow run survey part2\r")
+        yield* wait(chat.until((text) => /workflow: .*survey.*: completed/.test(text)))
+        assert.isTrue(existsSync(join(cwd, "b.txt")))
+        const id = (yield* run("workflow", "status")).out.split(" ")[0] ?? ""
+        chat.type(`/workflow undo ${id}\r`)
+        yield* wait(chat.until("forget the work of its agents and these files?"))
+        yield* Effect.sleep("1200 millis")
+        chat.type("\x1b[B\r")
+        yield* wait(chat.until("taken back"))
+        assert.isFalse(existsSync(join(cwd, "b.txt")))
+      })
+    )
+  )
+
   it.live("is a tool of the agent, which is told of its end; a script of the agent asks the person first", () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -50,7 +50,7 @@ const turnOf = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument: st
     : turn
 })
 
-const checkpointsOf = <E, R>({ checkpoints }: Room<E, R>): Effect.Effect<FileCheckpoints.Service, Problem> =>
+export const checkpointsOf = <E, R>({ checkpoints }: Room<E, R>): Effect.Effect<FileCheckpoints.Service, Problem> =>
   checkpoints === undefined
     ? Effect.fail(problem("The files of this chat are not kept; /rewind goes back in the words."))
     : Effect.succeed(checkpoints)
@@ -140,8 +140,8 @@ const restore = Effect.fnUntraced(function* <E, R>(
   return false
 })
 
-/** Shows the changes of a restore, asks, and restores. */
-const restoreTurns = Effect.fnUntraced(function* <E, R>(
+/** Lists the changes of a restore, asks, and restores. `threadId` has the turns: the chat's own, if it is left out. */
+export const restoreTurns = Effect.fnUntraced(function* <E, R>(
   room: Room<E, R>,
   name: "redo" | "undo",
   turns: ReadonlyArray<Turn>,
@@ -151,6 +151,7 @@ const restoreTurns = Effect.fnUntraced(function* <E, R>(
     readonly does: string
     readonly words: string
     readonly done: string
+    readonly threadId?: string | undefined
   }
 ) {
   const checkpoints = yield* checkpointsOf(room)
@@ -184,7 +185,7 @@ const restoreTurns = Effect.fnUntraced(function* <E, R>(
   return yield* restore(
     room,
     checkpoints,
-    { threadId: room.at.threadId, turns, to, leaf, over: decided.over, skip },
+    { threadId: options.threadId ?? room.at.threadId, turns, to, leaf, over: decided.over, skip },
     options
   )
 })

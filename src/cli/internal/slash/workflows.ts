@@ -6,8 +6,10 @@ import * as BackgroundTasks from "../../../middleware/BackgroundTasks.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 import { choose, problem, type Room, toProblem } from "../chat/room.ts"
 import { duration } from "../render/words.ts"
+import { checkpointsOf, restoreTurns } from "./back.ts"
 
-const usage = "Say /workflow, /workflow show NAME, /workflow run NAME args, /workflow resume ID or /workflow stop ID."
+const usage =
+  "Say /workflow, /workflow show NAME, /workflow run NAME args, /workflow resume ID, /workflow stop ID or /workflow undo ID."
 
 const partsOf = <E, R>({ options: { workflows } }: Room<E, R>) =>
   Effect.gen(function* () {
@@ -86,6 +88,30 @@ const stop = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, id: string) {
   room.ui.note("info", `── stopped; /workflow lists how it goes on`)
 })
 
+/** Takes back the files of a workflow that is not at work, with all that it did: another run begins anew. */
+const undo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, id: string) {
+  const { tasks, workflows } = yield* partsOf(room)
+  const stored = yield* workflows.stored
+  const found = stored.find(({ threadId }) => id !== "" && threadId.endsWith(id))
+  if (found === undefined) return yield* Effect.fail(problem(`There is no workflow ${JSON.stringify(id)}: /workflow`))
+  const isAtWork = (yield* tasks.list()).some(
+    ({ kept, status }) => BackgroundTasks.isOpen(status) && workflows.live(kept)?.threadId === found.threadId
+  )
+  if (isAtWork) return yield* Effect.fail(problem(`It is at work: /workflow stop ${id}`))
+  const checkpoints = yield* checkpointsOf(room)
+  const turns = (yield* toProblem(checkpoints.turns(found.threadId))).filter(({ state }) => state !== "undone")
+  const [first] = turns
+  if (first === undefined) return yield* Effect.fail(problem("No file that it changed is kept."))
+  yield* restoreTurns(room, "undo", turns, {
+    threadId: found.threadId,
+    leaf: first.leaf,
+    title: `workflow ${cleanLine(found.name)}`,
+    does: "/workflow undo takes back",
+    words: "forget the work of its agents",
+    done: "taken back"
+  })
+})
+
 /** Runs `/workflow`. */
 export const workflow = <E, R>(room: Room<E, R>, argument: string) => {
   const [, action = "", name = "", rest = ""] = /^\s*(\S*)\s*(\S*)\s*([^]*)$/.exec(argument) ?? []
@@ -102,6 +128,8 @@ export const workflow = <E, R>(room: Room<E, R>, argument: string) => {
       return run(room, name, rest)
     case "resume":
       return resume(room, name)
+    case "undo":
+      return undo(room, name)
     case "stop":
       return stop(room, name)
     default:

@@ -38,7 +38,7 @@ import { describeSandbox } from "./machine/sandboxed.ts"
 import { makeRemembering } from "./remembering.ts"
 import { findStatusLine } from "./statusLine.ts"
 import * as Threads from "./threads.ts"
-import { workersOf } from "./workflows/worker.ts"
+import { type Background, workersOf } from "./workflows/worker.ts"
 import { storedOf } from "./workflows/workflows.ts"
 
 type Chosen =
@@ -120,7 +120,9 @@ export const talk = Effect.fnUntraced(
     const { isPlain, isTerminal } = facts()
     const hasBackground = isTerminal && !isPlain && begun.settings.plain?.value !== true
     const node = yield* Effect.context<Services>()
-    const background = hasBackground ? { store: yield* SessionStore, live: new Map() } : undefined
+    const background: Background | undefined = hasBackground
+      ? { store: yield* SessionStore, live: new Map(), checkpoints: undefined }
+      : undefined
     const workers: Context["workers"] =
       background === undefined
         ? undefined
@@ -195,8 +197,12 @@ export const talk = Effect.fnUntraced(
       resumes: options.resume,
       first: options.first,
       folder: places.project,
-      checkpoints: yield* openCheckpoints(context, (message) =>
-        aside(tell(`! Files are not kept for /undo: ${visible(message)}`))
+      checkpoints: yield* Effect.tap(
+        openCheckpoints(context, (message) => aside(tell(`! Files are not kept for /undo: ${visible(message)}`))),
+        (checkpoints) =>
+          Effect.sync(() => {
+            if (background !== undefined) background.checkpoints = checkpoints
+          })
       ),
       workflows: background === undefined ? undefined : yield* workflowsInChat(context, () => current, background),
       history: join(dirname(context.memory.notes), "history"),

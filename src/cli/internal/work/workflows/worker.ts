@@ -1,5 +1,6 @@
 /** Workflows in the background of a chat, each a task: started by the model, by a person, or again after a crash. */
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -11,6 +12,8 @@ import type { Service } from "../../../../core/SessionStore.ts"
 import { ToolContext } from "../../../../core/ToolContext.ts"
 import type { Usage } from "../../../../core/Usage.ts"
 import { type Ask, type Ending, type Session, TaskError, type Worker } from "../../../../middleware/BackgroundTasks.ts"
+import type * as FileCheckpoints from "../../../../sessions/FileCheckpoints.ts"
+import { recorded } from "../../chat/files/recorded.ts"
 import type { App, Context as AppContext, Services } from "../app.ts"
 import { agentName, language } from "./agent.ts"
 import * as Workflows from "./workflows.ts"
@@ -18,6 +21,8 @@ import * as Workflows from "./workflows.ts"
 /** The store of a chat, and its workflows by their threads. */
 export interface Background {
   readonly store: Service
+  /** The files that workflows change, once they are kept. */
+  checkpoints: FileCheckpoints.Service | undefined
   readonly live: Map<string, Workflows.Live>
 }
 
@@ -67,22 +72,38 @@ const endingOf = ({ output, pending, stopReason }: Effect.Success<ReturnType<typ
 /** One workflow as a task. Its place is its thread: another process goes on with it. */
 const makeSession = (
   app: () => App,
-  { live, store }: Background,
+  background: Background,
   services: Context.Context<Services>,
   begun: { readonly session: string } | typeof Kept.Type
 ): Session => {
+  const { live, store } = background
   let kept = "threadId" in begun ? begun : undefined
   let usage: Usage | undefined
   let isCancelled = false
   // An edited script takes the place of the running one, which ends first.
   const turn = Semaphore.makeUnsafe(1)
 
-  const run = (own: typeof Kept.Type, input: Input) =>
-    Workflows.runInput(app(), store, own, input, (_event, now) =>
-      Effect.sync(() => {
-        usage = now.progress.usage
-        live.set(own.threadId, now)
-      })
+  const run = (own: typeof Kept.Type, input: Input, goesOn: boolean) =>
+    Effect.suspend(() =>
+      Workflows.runInput(
+        app(),
+        store,
+        own,
+        input,
+        (_event, now) =>
+          Effect.sync(() => {
+            usage = now.progress.usage
+            live.set(own.threadId, now)
+          }),
+        recorded({
+          checkpoints: background.checkpoints,
+          store,
+          threadId: own.threadId,
+          title: `workflow ${own.name}`,
+          goesOn,
+          warn: (message) => Effect.runFork(Effect.logWarning(message))
+        })
+      )
     ).pipe(
       Effect.map(endingOf),
       Effect.catch((error) => Effect.succeed<Ending>({ status: "failed", text: error.message })),
@@ -103,14 +124,18 @@ const makeSession = (
     const own = kept ?? { threadId: yield* create, name }
     kept = own
     const { agents, args = null } = task
-    return run(own, app().workflow.input({ script, args, ...(agents === undefined ? {} : { limits: { agents } }) }))
+    return run(
+      own,
+      app().workflow.input({ script, args, ...(agents === undefined ? {} : { limits: { agents } }) }),
+      false
+    )
   })
 
   const goOn = Effect.fnUntraced(function* (ask: Extract<Ask, { readonly _tag: "Decisions" | "Resume" }>) {
     if (kept === undefined) return yield* refuse("It has not begun.")
     const decisions = ask._tag === "Decisions" ? ask.decisions : []
     const input = Workflows.inputToGoOn(store, app(), kept, { decisions })
-    return run(kept, yield* Effect.mapError(input, toTaskError))
+    return run(kept, yield* Effect.mapError(input, toTaskError), true)
   })
 
   return {
@@ -123,7 +148,9 @@ const makeSession = (
       isCancelled = true
     }),
     usage: () => usage,
-    kept: () => kept
+    kept: () => kept,
+    // Its own limits end it.
+    maxDuration: Duration.infinity
   }
 }
 

@@ -15,6 +15,7 @@ import * as Workflow from "../../../../code/Workflow.ts"
 import * as Agent from "../../../../core/Agent.ts"
 import type { AgentEvent } from "../../../../core/AgentEvent.ts"
 import type { Decision } from "../../../../core/Approval.ts"
+import type { Backend } from "../../../../core/Backend.ts"
 import * as Checkpoint from "../../../../core/Checkpoint.ts"
 import { Journal } from "../../../../core/Journal.ts"
 import { Json } from "../../../../core/Json.ts"
@@ -231,14 +232,16 @@ const reportEvery = 2_000
 
 /**
  * Runs an input on the thread of a workflow to its end, and notes its outcome. Nobody else works on the thread
- * meanwhile. A workflow that stops fails, and goes on by `deepagents workflow resume`.
+ * meanwhile. A workflow that stops fails, and goes on by `deepagents workflow resume`. `record` keeps the files that it
+ * changes.
  */
 export const runInput = <E, R>(
   app: App,
   store: Service,
   { name, threadId }: Pick<Stored, "name" | "threadId">,
   input: Agent.Input,
-  onEvent: (event: AgentEvent, live: Live) => Effect.Effect<void, E, R>
+  onEvent: (event: AgentEvent, live: Live) => Effect.Effect<void, E, R>,
+  record: <A, E2, R2>(work: Effect.Effect<A, E2, R2>) => Effect.Effect<A, E2, R2 | Backend> = (work) => work
 ) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -273,7 +276,7 @@ export const runInput = <E, R>(
         yield* Fiber.join(watching)
         return result
       })
-      return yield* Effect.onExit(work, (exit) =>
+      return yield* Effect.onExit(record(work), (exit) =>
         // A workflow that is interrupted is cut off: it resumes as after a crash.
         Exit.isSuccess(exit)
           ? report(exit.value.stopReason === "suspended" ? "waiting" : "completed")
