@@ -1,5 +1,5 @@
 // Measures the CPU of searches for facts, from the sources:
-//   node --conditions=@effect-deepagents/source test/bench/facts.mjs 10000
+//   node --conditions=@effect-deepagents/source test/bench/facts.mjs 10000 1536
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -22,7 +22,7 @@ const word = () =>
     .toString(36)
     .padStart(4, "q")}`
 const texts = Array.from({ length: count }, (_, at) => `fact ${at} ${Array.from({ length: 15 }, word).join(" ")}`)
-const vector = () => Array.from({ length: 384 }, () => random() - 0.3)
+const vector = () => Array.from({ length: Number(process.argv[3] ?? 384) }, () => random() - 0.3)
 
 const storages = {
   memory: Storage.layerMemory,
@@ -39,6 +39,7 @@ for (const [name, storage] of Object.entries(storages)) {
     const added = performance.now()
     for (let i = 0; i < count; i++) yield* store.add("user/a", { text: texts[i], vector: vector() })
     const adding = (performance.now() - added) / count
+    const vectors = Array.from({ length: 30 }, vector)
     const measure = Effect.fnUntraced(function* (search) {
       const times = []
       for (let i = 0; i < 30; i++) {
@@ -50,7 +51,7 @@ for (const [name, storage] of Object.entries(storages)) {
       return `first ${show(times[0])}, p50 ${show(at(times.slice(1), 0.5))}, p99 ${show(at(times.slice(1), 0.99))} ms of CPU`
     })
     const words = yield* measure(() => store.search("user/a", { text: `${word()} ${word()} ${word()}` }))
-    const near = yield* measure(() => store.nearest("user/a", vector()))
+    const near = yield* measure((i) => store.nearest("user/a", vectors[i]))
     const mixed = yield* measure((i) =>
       Effect.andThen(store.add("user/a", { text: texts[i] }), store.search("user/a", { text: word() }))
     )

@@ -120,7 +120,7 @@ const speed = Effect.fnUntraced(function* (count) {
     delay.enable()
     yield* Effect.sleep("2 seconds")
     delay.disable()
-    console.log(`nothing: event loop held ${round(held)} ms of CPU at most, ${round(delay.max / 1e6)} ms at most`)
+    console.log(`nothing: event loop held ${round(delay.max / 1e6)} ms at most`)
     yield* run("words, 17", () => space.words(sentence(), { limit: 20 }))
     yield* run("words, 3", () => space.words(`${word()} ${word()} ${word()}`, { limit: 20 }))
     yield* run("words, filtered", () => space.words(sentence(), { limit: 20, filter: { sources: ["s3"] } }))

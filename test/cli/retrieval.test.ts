@@ -62,10 +62,13 @@ describe("deepagents index", { timeout: 120_000 }, () => {
 
         assert.notInclude(JSON.stringify(requests.at(-1)?.body.tools), "code_search")
         writeFileSync(join(cwd, "leave.ts"), "/** Counts days. */\nexport const countLeave = () => 30\n")
+        mkdirSync(join(cwd, "many"))
+        for (let at = 0; at < 500; at++) writeFileSync(join(cwd, `many/${at}.md`), `# Page ${at}`)
         const whole = yield* run(["index"])
         assert.equal(whole.code, 0, whole.err)
+        assert.include(whole.err, `${"█".repeat(20)} 500 of 502\n`)
         // The program has no grammars: who wants them installs them.
-        assert.match(whole.err, /^$|code is split like other texts: .*npm install web-tree-sitter\n/)
+        assert.match(whole.err, /502\n$|code is split like other texts: .*npm install web-tree-sitter\n/)
         yield* run(["run", "hi"])
         assert.include(JSON.stringify(requests.at(-1)?.body.tools), "code_search")
 

@@ -40,7 +40,15 @@ export const decode = (text: string): Float32Array | undefined => {
 /** The cosine of two vectors of length 1; `undefined` if their dimensions differ. */
 export const similarity = (left: Float32Array, right: Float32Array): number | undefined => {
   if (left.length !== right.length) return undefined
-  let sum = 0
-  for (let index = 0; index < left.length; index++) sum += (left[index] ?? 0) * (right[index] ?? 0)
-  return sum
+  // Four sums at once: one sum alone waits for each of its additions.
+  let [first, second, third, fourth] = [0, 0, 0, 0]
+  const whole = left.length - (left.length % 4)
+  for (let index = 0; index < whole; index += 4) {
+    first += (left[index] ?? 0) * (right[index] ?? 0)
+    second += (left[index + 1] ?? 0) * (right[index + 1] ?? 0)
+    third += (left[index + 2] ?? 0) * (right[index + 2] ?? 0)
+    fourth += (left[index + 3] ?? 0) * (right[index + 3] ?? 0)
+  }
+  for (let index = whole; index < left.length; index++) first += (left[index] ?? 0) * (right[index] ?? 0)
+  return first + second + third + fourth
 }

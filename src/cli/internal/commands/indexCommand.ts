@@ -8,7 +8,7 @@ import { escaped } from "../../../support/text/untrusted.ts"
 import { fail, orFail } from "../failure.ts"
 import { print, printJson, tell } from "../output.ts"
 import type { Context } from "../work/app.ts"
-import { indexFolder } from "../work/indexing.ts"
+import { describeProgress, indexFolder } from "../work/indexing.ts"
 import { dropIndex, filledSpace } from "../work/retrieval.ts"
 
 interface Options {
@@ -17,9 +17,6 @@ interface Options {
   readonly drop: boolean
   readonly json: boolean
 }
-
-/** The documents between two lines of progress. */
-const step = 500
 
 /** Describes the result of an indexing run. */
 export const summaryOf = ({ chunks, failed, indexed, removed, unchanged }: Progress): string =>
@@ -53,9 +50,8 @@ const indexHere = Effect.fnUntraced(function* (context: Context, folder: string,
     Stream.runForEach((one) => {
       last = one
       if (one.outcome === "failed") return tell(`! ${escaped(one.document)}: ${escaped(one.problem ?? "")}`)
-      return one.done % step === 0 && one.outcome !== "removed"
-        ? tell(`${one.done} of ${one.total ?? "?"}`)
-        : Effect.void
+      const text = describeProgress(one)
+      return text === undefined ? Effect.void : tell(text)
     }),
     orFail("failed")
   )

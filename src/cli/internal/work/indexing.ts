@@ -18,6 +18,17 @@ const loadSplitter = Effect.flatMap(
   ({ load }) => Effect.result(load)
 )
 
+/** The documents between two lines of progress, and the characters of its bar. */
+const shown = { step: 500, bar: 20 }
+
+/** Describes the progress of an indexing run, now and then; else `undefined`. */
+export const describeProgress = ({ done, outcome, total }: Indexer.Progress): string | undefined => {
+  if (done % shown.step !== 0 || outcome === "removed") return undefined
+  if (total === undefined) return `${done} documents`
+  const full = Math.round((shown.bar * done) / Math.max(1, total))
+  return `${"█".repeat(full)}${"░".repeat(shown.bar - full)} ${done} of ${total}`
+}
+
 /** Indexes the files of the working folder, or of a folder in it. The rules that hide files hold here, too. */
 export const indexFolder = Effect.fnUntraced(function* (context: Context, folder: string) {
   const { places } = context

@@ -10,15 +10,12 @@ import type { Command, Problem, Said } from "../../chat/options.ts"
 import { summaryOf } from "../../commands/indexCommand.ts"
 import { fail } from "../../failure.ts"
 import type { Context, Services } from "../app.ts"
-import { indexFolder } from "../indexing.ts"
+import { describeProgress, indexFolder } from "../indexing.ts"
 import { filledSpace } from "../retrieval.ts"
 
 const show = (markdown: string): Said => ({ _tag: "Show", markdown })
 
 const none = "Nothing is indexed in this folder. `/index` makes an index."
-
-/** The documents between two notes. */
-const step = 500
 
 const index = Effect.fnUntraced(function* (context: Context, note: (text: string) => void) {
   const before = yield* filledSpace(context.places)
@@ -28,7 +25,8 @@ const index = Effect.fnUntraced(function* (context: Context, note: (text: string
     Stream.runForEach((one) =>
       Effect.sync(() => {
         last = one
-        if (one.done % step === 0 && one.outcome !== "removed") note(`${one.done} of ${one.total ?? "?"}`)
+        const text = describeProgress(one)
+        if (text !== undefined) note(text)
       })
     )
   )
