@@ -2,10 +2,10 @@
  * The words and vectors of a namespace's facts in memory. The storage has a version for each namespace, which every write
  * changes: an index of another version is read anew.
  */
-import { randomUUID } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
+import { makeId } from "../../core/Message.ts"
 import * as Vectors from "../../support/store/vectors.ts"
 import * as Postings from "../../support/text/postings.ts"
 import { words } from "../../support/text/words.ts"
@@ -135,7 +135,7 @@ export const makeFactIndexes = ({ readFacts, readVectors, versions }: Sources) =
   /** Gives a namespace its next version after a write, and changes the index in memory if nobody else wrote. */
   const follow = (namespace: string, change: (index: Index) => void): Effect.Effect<void, Fault> =>
     Effect.gen(function* () {
-      const next = yield* Effect.sync(() => randomUUID())
+      const next = yield* Effect.sync(makeId)
       const index = held.get(namespace)
       if (index !== undefined && (yield* versions.swap(namespace, key, index.version, next))) {
         change(index)
