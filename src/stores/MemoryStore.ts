@@ -130,12 +130,15 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
         return yield* Effect.fail<Reason>({ _tag: "Full", limit: limits.facts })
       }
       const added: Fact = { id, text, category, at: yield* Clock.currentTimeMillis, metadata }
-      yield* facts.put(namespace, [{ key: id, value: JSON.stringify(added) }])
       const vector = Vectors.unit(fact.vector ?? [])
-      if (vector !== undefined) {
-        yield* vectors.put(namespace, [{ key: id, value: Vectors.encode(vector) }])
-      }
-      yield* index.added(namespace, added, vector)
+      // What is stored must be found: an interruption waits for the index.
+      yield* Effect.uninterruptible(
+        Effect.gen(function* () {
+          yield* facts.put(namespace, [{ key: id, value: JSON.stringify(added) }])
+          if (vector !== undefined) yield* vectors.put(namespace, [{ key: id, value: Vectors.encode(vector) }])
+          yield* index.added(namespace, added, vector)
+        })
+      )
       return added
     })
 
@@ -189,9 +192,9 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       if (value === undefined) return false
       const vector = yield* vectors.get(namespace, id)
       if (vector !== undefined) yield* vectors.swap(namespace, id, vector, undefined)
-      const isRemoved = yield* facts.swap(namespace, id, value, undefined)
-      yield* index.removed(namespace, id)
-      return isRemoved
+      return yield* Effect.uninterruptible(
+        Effect.tap(facts.swap(namespace, id, value, undefined), () => index.removed(namespace, id))
+      )
     })
 
     return {

@@ -2,7 +2,7 @@
  * Long-term facts: the same on every storage.
  */
 import { assert } from "@effect/vitest"
-import { Context, Effect, Layer, Result, Stream } from "effect"
+import { Context, Effect, Fiber, Layer, Result, Stream } from "effect"
 import { MemoryStore, Storage } from "effect-deepagents/stores"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
@@ -296,6 +296,34 @@ onAll((it) => {
           { numRuns: scaled(40) }
         )
       )
+    })
+  )
+
+  it.effect("an interrupted writer leaves no fact that is stored and not found", () =>
+    Effect.gen(function* () {
+      const { table } = yield* Storage.Storage
+      const slow = Layer.succeed(Storage.Storage, {
+        table: (name: string) => {
+          const own = table(name)
+          return {
+            ...own,
+            put: (...row: Parameters<typeof own.put>) => Effect.tap(own.put(...row), () => Effect.yieldNow)
+          }
+        }
+      })
+      const own = fresh()
+      yield* Effect.gen(function* () {
+        const store = yield* MemoryStore.MemoryStore
+        yield* store.add(own, { text: "first" })
+        for (let turns = 0; turns < 12; turns++) {
+          yield* store.search(own, {})
+          const fiber = yield* Effect.forkChild(store.add(own, { text: `tea ${turns}` }))
+          for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
+          yield* Fiber.interrupt(fiber)
+          const stored = yield* Stream.runCollect(store.facts(own))
+          assert.sameMembers(texts(yield* store.search(own, { limit: 100 })), texts([...stored]))
+        }
+      }).pipe(Effect.provide(Layer.provide(MemoryStore.layer, slow)))
     })
   )
 
