@@ -169,7 +169,7 @@ const problemsIn = (message: string): string =>
 
 /** The reason that a decision does not count on its request: its choice, its principal, its digest or its answer. */
 export const problemOf = (request: Request, decision: Decision): string | undefined => {
-  const { by, digest: shown } = decision
+  const { by, digest: shownDigest } = decision
   const choice = choiceOf(decision)
   if (!request.allow.includes(choice)) {
     return `"${choice}" is not allowed for "${request.toolName}"; choose one of ${request.allow.join(", ")}`
@@ -181,7 +181,7 @@ export const problemOf = (request: Request, decision: Decision): string | undefi
   if (request.byPerson === true && decision.byProgram === true) {
     return `"${request.toolName}" (id "${request.id}") is for a person to decide on, and not for a program`
   }
-  return shown === undefined || shown === digest(request)
+  return shownDigest === undefined || shownDigest === digest(request)
     ? misfitOf(request, decision)
     : `the decision on "${request.toolName}" (id "${request.id}") was made on an earlier form of the request; look at the request, and decide again`
 }

@@ -134,8 +134,8 @@ const readLine = (line: string, start: number, end: number): Block | undefined =
   }
   const listed = item.exec(line)
   if (listed === null) return undefined
-  const [, indent = "", number, said = ""] = listed
-  return { _tag: "Item", indent: indent.length, isOrdered: number !== undefined, text: said.trim(), start, end }
+  const [, indent = "", number, label = ""] = listed
+  return { _tag: "Item", indent: indent.length, isOrdered: number !== undefined, text: label.trim(), start, end }
 }
 
 /** A listing that is open: its mark, and where its text begins. */

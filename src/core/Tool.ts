@@ -359,10 +359,10 @@ const assemble = <A, E, R, Always, Answer>(
                     }
                   ),
           execute: Effect.matchEffect(perform(name, execute, decoded.value), {
-            onSuccess: (given) => {
-              const output = fromResult(given)
+            onSuccess: (result) => {
+              const output = fromResult(result)
               return output === undefined
-                ? dieOfType("execute", name, given, "a text, a ToolOutput or data")
+                ? dieOfType("execute", name, result, "a text, a ToolOutput or data")
                 : Effect.succeed(output)
             },
             onFailure: (error) => Effect.fail(fromUnknown(error))

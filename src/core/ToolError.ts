@@ -63,8 +63,8 @@ const unwrapped = (error: unknown): unknown => {
  * Converts any failure to a {@link ToolError}. The model reads its tag and message; the value stays in the log as the
  * cause. For `Effect.tryPromise` that value is the promise's rejection. `isRetryable` is kept.
  */
-export const fromUnknown = (given: unknown): ToolError => {
-  const error = unwrapped(given)
+export const fromUnknown = (failure: unknown): ToolError => {
+  const error = unwrapped(failure)
   if (isToolError(error)) return error
   const tag = Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? error._tag : undefined
   const message =

@@ -104,7 +104,7 @@ const isBlank = ({ content, role }: Message.Message): boolean =>
 export interface Beginning {
   readonly inputs: ReadonlyArray<Message.Message>
   /** Results in the input that answer earlier turns: `messages` has them already, the journal does not. */
-  readonly late: ReadonlyArray<Message.Message>
+  readonly lateResults: ReadonlyArray<Message.Message>
   readonly messages: Array<Message.Message>
   readonly state: AgentState.Snapshot
   readonly usage: Usage
@@ -115,7 +115,7 @@ export interface Beginning {
   /** The calls of that turn without an answer, and the calls behind them. */
   readonly open: Reopened["open"]
   /** The traces that an earlier run left of these calls. */
-  readonly left: ReadonlyMap<string, OpenCall["left"]>
+  readonly traces: ReadonlyMap<string, OpenCall["trace"]>
   readonly suspension: Suspension | null
   /** Requests that are no longer pending; `undefined` if the state has no suspension to clear. */
   readonly voids: ReadonlyArray<Request> | undefined
@@ -127,7 +127,7 @@ const fresh = {
   spent: nothingSpent,
   turn: undefined,
   open: [],
-  left: new Map(),
+  traces: new Map(),
   suspension: null
 }
 
@@ -195,10 +195,10 @@ const join = (
   history: ReadonlyArray<Message.Message>,
   inputs: ReadonlyArray<Message.Message>,
   earlier: Suspension | null
-): Pick<Beginning, "messages" | "inputs" | "late"> => {
+): Pick<Beginning, "messages" | "inputs" | "lateResults"> => {
   const { messages, missing } = mend(history, earlier)
   if (inputs.every(({ role }) => role === "human"))
-    return { messages, inputs: missing.length === 0 ? inputs : [...missing, ...inputs], late: [] }
+    return { messages, inputs: missing.length === 0 ? inputs : [...missing, ...inputs], lateResults: [] }
   const whole = mend([...history, ...inputs], earlier)
   // A late answer takes the place of its stand-in.
   const before = whole.messages.slice(0, messages.length)
@@ -206,7 +206,7 @@ const join = (
   return {
     messages: before,
     inputs: [...whole.messages.slice(messages.length), ...whole.missing],
-    late: before.filter((message) => isInput.has(message))
+    lateResults: before.filter((message) => isInput.has(message))
   }
 }
 
@@ -233,13 +233,13 @@ const resumeFrom = (
   return Result.succeed({
     ...reopened,
     inputs: [],
-    late: [],
+    lateResults: [],
     state: checkpoint.state,
     usage: checkpoint.usage,
     spent: checkpoint.spent ?? nothingSpent,
     // A resumed round is reported again.
     rounds: Math.max(0, checkpoint.rounds - (isRoundOpen(compiled, reopened) ? 1 : 0)),
-    left: tracesOf(reopened.turn, decided.success),
+    traces: tracesOf(reopened.turn, decided.success),
     suspension: decided.success,
     voids: savedSuspension.success !== null && open === null ? openRequests(savedSuspension.success) : undefined
   })
@@ -252,11 +252,11 @@ const isRoundOpen = ({ definition }: Compiled, { messages, open }: Reopened): bo
 const isExecutable = ({ stopReason }: Message.AiMessage): boolean => stopReason === "toolCalls" || stopReason === "stop"
 
 /** The traces of an earlier run: a suspension knows which calls began; without one, each of them may have. */
-const tracesOf = (turn: Message.AiMessage | undefined, known: Suspension | null): Beginning["left"] => {
+const tracesOf = (turn: Message.AiMessage | undefined, current: Suspension | null): Beginning["traces"] => {
   const all = turn !== undefined && isExecutable(turn) ? turn.toolCalls.map(({ id }) => id) : []
   return new Map([
-    ...(known?.unknown ?? all).map((id) => [id, "unknown"] as const),
-    ...(known === null ? [] : waitingCalls(known)).map((id) => [id, "waiting"] as const)
+    ...(current?.unknown ?? all).map((id) => [id, "unknown"] as const),
+    ...(current === null ? [] : waitingCalls(current)).map((id) => [id, "waiting"] as const)
   ])
 }
 
@@ -265,7 +265,7 @@ export const openThread = Effect.fnUntraced(function* (
   compiled: Compiled,
   threadId: string,
   input: Input
-): Effect.fn.Return<Sealed & { readonly held: unknown }, AgentError, Scope.Scope> {
+): Effect.fn.Return<Sealed & { readonly lease: unknown }, AgentError, Scope.Scope> {
   const journal = yield* Effect.serviceOption(Journal)
   if (Option.isNone(journal)) {
     const problem =
@@ -276,5 +276,5 @@ export const openThread = Effect.fnUntraced(function* (
   const toError = (error: SessionError) => fail(compiled, { _tag: "Thread", error })
   const lease = hold === undefined ? undefined : yield* Effect.mapError(hold(threadId), toError)
   const opened = Effect.flatMap(open(threadId), (thread) => seal(threadId, thread, compiled.slots, isResume(input)))
-  return { ...(yield* Effect.mapError(opened, toError)), held: lease }
+  return { ...(yield* Effect.mapError(opened, toError)), lease }
 })

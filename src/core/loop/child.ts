@@ -117,7 +117,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
     Inside.countActive(
       attempt,
       Effect.suspend(() => {
-        attempt.seen = (attempt.seen ?? new Map<string, number>()).set(place, 1)
+        attempt.counts = (attempt.counts ?? new Map<string, number>()).set(place, 1)
         return converse(attempt, place, ready, input, rest)
       })
     )
@@ -208,9 +208,9 @@ const answered = Effect.fnUntraced(function* (
   } satisfies AgentResult<unknown>
 })
 
-const readAgain = (parent: Live, agent: string, read: Effect.Effect<unknown, string>) =>
+const readAgain = (parent: Live, agent: string, reading: Effect.Effect<unknown, string>) =>
   Effect.mapError(
-    read,
+    reading,
     (problem) =>
       new AgentError({
         agent: parent.run.agent,

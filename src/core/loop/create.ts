@@ -58,7 +58,7 @@ export interface Place {
   readonly onLive?: ((live: Live) => void) | undefined
 }
 
-type Opened = Sealed & { readonly held: unknown }
+type Opened = Sealed & { readonly lease: unknown }
 
 /** Reads the model, which a program may lack. The types ask for one, but Node runs code without checking them. */
 const readModel = Effect.fnUntraced(function* (compiled: Compiled) {
@@ -101,7 +101,7 @@ export const create = Effect.fnUntraced(function* (
   const beganAt = origin.clock.currentTimeMillisUnsafe()
   const makeId = yield* IdGenerator
   const approvals = Option.getOrUndefined(yield* Effect.serviceOption(Approvals))
-  const { left, messages, open, suspension, turn } = beginning
+  const { traces, messages, open, suspension, turn } = beginning
   const run = makeRun(
     compiled,
     beginning,
@@ -124,8 +124,8 @@ export const create = Effect.fnUntraced(function* (
     firstNew: messages.length,
     turn: makeTurn(compiled, run, origin, session),
     round: {
-      batch: open.map((one) => reopened(one, left)),
-      resumed: turn && { turn, left },
+      batch: open.map((one) => reopened(one, traces)),
+      resumed: turn && { turn, traces },
       suspension,
       gating: undefined,
       isMarked: false
@@ -140,7 +140,7 @@ export const create = Effect.fnUntraced(function* (
     forgetOthers(live, openIds(compiled, beginning, isTrusted, isResume(input)))
   }
   yield* repairThread(live, opened)
-  return { live, beginning, held: opened?.held }
+  return { live, beginning, lease: opened?.lease }
 })
 
 /** The ids of all open work: calls of a turn, or the question of a program that resumes or keeps its records. */
@@ -190,7 +190,7 @@ const makeRun = (
     emit({ origin }, { _tag: "Warning", code, message, ...(data === undefined ? {} : { data: fromUnknown(data) }) }),
   custom: (name, payload) =>
     Effect.suspend(() =>
-      origin.hub.watched ? emit({ origin }, { _tag: "Custom", name, payload: fromUnknown(payload) }) : Effect.void
+      origin.hub.isWatched ? emit({ origin }, { _tag: "Custom", name, payload: fromUnknown(payload) }) : Effect.void
     ),
   compacted: (tokensBefore, tokensAfter) =>
     Effect.suspend(() => {
@@ -225,7 +225,7 @@ const makeRecords = Effect.fnUntraced(function* (
         }
   const children = suspension?.children
   return {
-    journal: recorder && { recorder, held: undefined },
+    journal: recorder && { recorder, heldEntries: undefined },
     isJournaled: recorder !== undefined && (parent === undefined || place !== undefined),
     place,
     inside: inside ?? (children === undefined ? undefined : ofEarlier(children)),
@@ -239,7 +239,7 @@ const makeTurn = (compiled: Compiled, run: OwnRun, origin: Origin, session: Mode
   systemPrompt: "",
   toolset: compiled.toolset,
   tools: compiled.toolset.definitions,
-  given: undefined,
+  toolLists: undefined,
   callIds: callIdsIn(run.messages),
   messageId: undefined,
   partial: undefined,
@@ -302,7 +302,7 @@ const openState = (
     fail(compiled, { _tag: "InvalidState", slot, problem: error.message })
   const onChange = (slot: string, encode: () => Json, isShared: boolean) => {
     const isNoted = isShared ? records.journal !== undefined : records.isJournaled
-    if (!isNoted && !origin.hub.watched) return Effect.void
+    if (!isNoted && !origin.hub.isWatched) return Effect.void
     const value = encode()
     if (isNoted && isShared) noteShared(records, { _tag: "State", slot, value })
     else if (isNoted) note(records, { _tag: "State", slot: `${prefixOf(records)}${slot}`, value })

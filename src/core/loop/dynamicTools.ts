@@ -27,7 +27,7 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
   const { definition, dynamicTools, toolset: fixed } = live.compiled
   const lists: Array<ReadonlyArray<Tool<unknown>>> = []
   for (const ask of dynamicTools) lists.push(yield* ask(live.run))
-  if (live.turn.given !== undefined && lists.every((one, index) => one === live.turn.given?.[index])) return
+  if (live.turn.toolLists !== undefined && lists.every((one, index) => one === live.turn.toolLists?.[index])) return
   const takenNames = new Set(fixed.tools.keys())
   if (definition.output !== undefined) takenNames.add(finalAnswer)
   const more: Array<Tool<unknown>> = []
@@ -50,7 +50,7 @@ export const refresh = Effect.fnUntraced(function* (live: Live) {
   const now = new Map<string, string>()
   for (const tool of ordered) now.set(tool.name, digestOf(tool))
   const changed = [...now].flatMap(([name, digest]) => ((before.get(name) ?? digest) === digest ? [] : [`"${name}"`]))
-  live.turn.given = lists
+  live.turn.toolLists = lists
   const earlier = new Map(live.turn.toolset.definitions.map((one) => [one.name, one]))
   live.turn.toolset = extend(fixed, ordered, ({ name }) =>
     before.get(name) === now.get(name) ? earlier.get(name) : undefined

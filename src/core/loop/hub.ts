@@ -27,10 +27,10 @@ interface Reader {
  * events behind, plus one for each waiting fiber.
  *
  * A reader wakes when the run next waits, and takes all events until then. A queue would wake it by the event loop,
- * which costs more than the events. Unwatched runs build no events (`watched`).
+ * which costs more than the events. Unwatched runs build no events (`isWatched`).
  */
 export interface Hub {
-  watched: boolean
+  isWatched: boolean
   seq: number
   readers: ReadonlyArray<Reader>
   waiting: Array<() => void>
@@ -42,7 +42,7 @@ export interface Hub {
 }
 
 export const make = (): Hub => ({
-  watched: false,
+  isWatched: false,
   seq: 0,
   readers: [],
   waiting: [],
@@ -137,7 +137,7 @@ export const subscribe = (hub: Hub): Reader => {
   })
   if (hub.ended === undefined) {
     hub.readers = hub.readers.concat(reader)
-    hub.watched = true
+    hub.isWatched = true
   }
   return reader
 }
@@ -146,6 +146,6 @@ export const subscribe = (hub: Hub): Reader => {
 export const leave = (hub: Hub, reader: Reader): Effect.Effect<void> =>
   Effect.sync(() => {
     hub.readers = hub.readers.filter((one) => one !== reader)
-    hub.watched = hub.readers.length > 0
+    hub.isWatched = hub.readers.length > 0
     release(hub)
   })

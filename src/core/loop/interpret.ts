@@ -48,10 +48,10 @@ export const interpret = (compiled: Compiled, input: Input, options: RunOptions,
         live = created.live
         place.onLive?.(live)
         const working = Effect.provideService(body(live, created.beginning), CurrentRun, live.run)
-        const { held } = created
-        return held === undefined
+        const { lease } = created
+        return lease === undefined
           ? working
-          : Effect.flatMap(Held, (before) => Effect.provideService(working, Held, [...before, held]))
+          : Effect.flatMap(Held, (before) => Effect.provideService(working, Held, [...before, lease]))
       })
     )
 
@@ -81,14 +81,14 @@ const body = (live: Live, beginning: Beginning): Effect.Effect<AgentResult<unkno
 }
 
 /** Everything before the first round. Returns the directive of a hook, if there is one. */
-const begin = Effect.fnUntraced(function* (live: Live, { inputs, late, voids }: Beginning) {
+const begin = Effect.fnUntraced(function* (live: Live, { inputs, lateResults, voids }: Beginning) {
   const { compiled, run } = live
   if (live.parent === undefined) note(live.records, { _tag: "RunStarted", runId: run.runId, agent: run.agent })
   if (voids !== undefined) {
     for (const request of voids) yield* voided(live, request)
     yield* run.state.set(suspension, null)
   }
-  for (const message of late) yield* recordLate(live, message)
+  for (const message of lateResults) yield* recordLate(live, message)
   for (const message of inputs) {
     record(live, message)
     yield* settle(live)

@@ -41,7 +41,7 @@ export interface OpenCall {
   readonly id: string
   readonly name: string
   /** The trace of an earlier run: something inside the call waits, or the call may have taken effect. */
-  left: "waiting" | "unknown" | undefined
+  trace: "waiting" | "unknown" | undefined
   started: boolean
   /** True for calls that are safe to re-run after a crash. */
   readonly resumes?: boolean | undefined
@@ -55,7 +55,7 @@ export interface OpenCall {
   /** Requests about the call that were decided before an earlier run began it. */
   readonly settled?: ReadonlySet<string> | undefined
   /** Sources of its inner calls, listed after its own. */
-  found?: ReadonlyArray<Cited> | undefined
+  innerSources?: ReadonlyArray<Cited> | undefined
   /** The rehearsal by which a person allowed this call. */
   granted?: Rehearsed | undefined
   /** The number of attempts in this run. */
@@ -83,7 +83,7 @@ export interface Recorder {
  */
 export interface Writer {
   readonly recorder: Recorder
-  held: Array<Entry> | undefined
+  heldEntries: Array<Entry> | undefined
 }
 
 /** A stored record: as JSON until it is read, a sub-agent's as its run. */
@@ -101,7 +101,7 @@ export interface Attempt {
   readonly live: Live
   readonly call: OpenCall
   /** How often the attempt began each thing. */
-  seen: Map<string, number> | undefined
+  counts: Map<string, number> | undefined
   /** The names of running steps. */
   steps: Set<string> | undefined
   /** One lock per conversation with a sub-agent. */
@@ -120,7 +120,7 @@ export interface Attempt {
   /** Called when all tasks of the attempt wait for decisions. */
   onStill: ((requests: ReadonlyArray<Request>) => void) | undefined
   /** True when the attempt has ended: nothing may begin in it. */
-  over: boolean
+  isOver: boolean
 }
 
 /** Inner calls that the sources rule on together. `undefined` in place of their rulings: nobody asked the sources. */
@@ -191,7 +191,7 @@ export interface Turn {
   /** The tools offered to the model, the tool that takes its answer included. */
   tools: ReadonlyArray<ToolDefinition>
   /** The arrays that middleware with dynamic tools returned last. */
-  given: ReadonlyArray<ReadonlyArray<Tool<unknown>>> | undefined
+  toolLists: ReadonlyArray<ReadonlyArray<Tool<unknown>>> | undefined
   /** The ids of all calls of the conversation. */
   readonly callIds: Set<string>
   /** The id of the turn's message, if readers were told it. */
@@ -206,7 +206,7 @@ export interface Round {
   /** Calls without an answer in the history. */
   batch: ReadonlyArray<OpenCall>
   /** The turn that this run resumes, and the traces of its calls by id. */
-  resumed: { readonly turn: AiMessage; readonly left: ReadonlyMap<string, OpenCall["left"]> } | undefined
+  resumed: { readonly turn: AiMessage; readonly traces: ReadonlyMap<string, OpenCall["trace"]> } | undefined
   /** The suspension that the run began with. */
   suspension: Suspension | null
   /** Set while the calls of a turn are at the gates: none has begun. */

@@ -325,7 +325,7 @@ const countRound = (live: Live, hasTurn: boolean): Effect.Effect<void> =>
     live.run.round++
     live.run.offered = live.turn.tools
     // Readers name the text of the turn by the message that it becomes.
-    const messageId = hasTurn && live.origin.hub.watched ? live.makeId() : undefined
+    const messageId = hasTurn && live.origin.hub.isWatched ? live.makeId() : undefined
     live.turn.messageId = messageId
     report(live, { _tag: "RoundStarted", round: live.run.round, ...defined({ messageId }) })
     return settleReaders(live)

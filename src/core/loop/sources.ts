@@ -13,8 +13,8 @@ const most = 50
 
 const none: ReadonlyArray<Sources.Cited> = []
 
-export const register = Effect.fnUntraced(function* (live: Live, given: ReadonlyArray<Sources.Cited>, callId?: string) {
-  const sources = given.slice(0, most).map(Sources.make)
+export const register = Effect.fnUntraced(function* (live: Live, list: ReadonlyArray<Sources.Cited>, callId?: string) {
+  const sources = list.slice(0, most).map(Sources.make)
   yield* live.run.state.set(slot, sources)
   const numberedSources = numbered(yield* live.run.state.get(slot), sources)
   if (numberedSources.length > 0) {
@@ -26,13 +26,13 @@ export const register = Effect.fnUntraced(function* (live: Live, given: Readonly
 /** Adds the list of sources to an output, numbered as the run knows them: its own, then those of its inner calls. */
 export const withSources = Effect.fnUntraced(function* (
   live: Live,
-  { found: inner = none, id }: OpenCall,
+  { innerSources = none, id }: OpenCall,
   output: ToolOutput
 ) {
   const own = output.sources ?? none
-  if (own.length + inner.length === 0) return output
+  if (own.length + innerSources.length === 0) return output
   const ownSources = own.length === 0 ? [] : yield* register(live, own, id)
-  const others = inner.length === 0 ? [] : numbered(yield* live.run.state.get(slot), inner)
+  const others = innerSources.length === 0 ? [] : numbered(yield* live.run.state.get(slot), innerSources)
   const numbers = new Set(ownSources.map(({ number }) => number))
   const all = [...ownSources, ...others.filter(({ number }) => !numbers.has(number))].slice(0, most)
   return all.length === 0

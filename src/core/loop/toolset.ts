@@ -49,13 +49,13 @@ const foldedOf = (tools: Toolset["tools"]): Toolset["folded"] =>
   })
 
 /**
- * Adds dynamic tools. Fixed tools keep their names and all spellings. `known` returns the definition of an unchanged
+ * Adds dynamic tools. Fixed tools keep their names and all spellings. `findUnchanged` returns the definition of an unchanged
  * tool.
  */
 export const extend = (
   fixed: Toolset,
   more: ReadonlyArray<Tool<unknown>>,
-  known: (tool: Tool<unknown>) => ToolDefinition | undefined
+  findUnchanged: (tool: Tool<unknown>) => ToolDefinition | undefined
 ): Toolset => ({
   tools: new Map([...fixed.tools, ...more.map((tool) => [tool.name, tool] as const)]),
   folded: once(() => {
@@ -66,7 +66,7 @@ export const extend = (
     }
     return folded
   }),
-  definitions: [...fixed.definitions, ...more.map((tool) => known(tool) ?? define(tool))],
+  definitions: [...fixed.definitions, ...more.map((tool) => findUnchanged(tool) ?? define(tool))],
   asks: fixed.asks || more.some(needsApproval)
 })
 

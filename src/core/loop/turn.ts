@@ -155,7 +155,7 @@ export const ask = (live: Live, request: ModelRequest): Effect.Effect<Message.Ai
     const reader = makeReader(live, request)
     const { draft } = reader
     const streamed = Stream.runForEachArray(live.turn.next(request), (parts) => {
-      const at = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
+      const at = live.origin.hub.isWatched ? live.origin.clock.currentTimeMillisUnsafe() : 0
       for (const part of parts) reader.take(part, at)
       const settled = draft === undefined ? settleReaders(live) : Effect.andThen(draft.due, settleReaders(live))
       const resume = reader.accepted()

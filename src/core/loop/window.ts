@@ -139,7 +139,7 @@ export const makeMeasure = ({ origin, run }: From & { readonly run: OwnRun }): (
   let meter: ReturnType<typeof makeMeter> | undefined
   let last = 0
   return (request) => {
-    if (!hub.watched || last === run.round) return
+    if (!hub.isWatched || last === run.round) return
     last = run.round
     const { length } = request.messages
     let requestToCount: ModelRequest | undefined = request

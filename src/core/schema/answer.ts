@@ -64,14 +64,14 @@ const outputOf = (root: JsonObject, decode: (json: Json) => Decoding<Decoded<unk
 }
 
 /** The answer that an agent asks of its model, by a schema of Effect's or of another library. */
-export const fromSchema = (given: Schema.ConstraintCodec<unknown, unknown> | StandardSchema): Output => {
-  if (standard.isCodec(given)) {
-    const schema = withFiniteNumbers(given)
+export const fromSchema = (source: Schema.ConstraintCodec<unknown, unknown> | StandardSchema): Output => {
+  if (standard.isCodec(source)) {
+    const schema = withFiniteNumbers(source)
     const root = jsonSchemaOf(schema)
     return outputOf(root, lenient(root, Schema.toCodecJson(schema), "the answer"))
   }
-  return Result.match(standard.jsonSchemaOf(given), {
-    onSuccess: (root) => outputOf(root, standard.lenient(root, given, "the answer")),
+  return Result.match(standard.jsonSchemaOf(source), {
+    onSuccess: (root) => outputOf(root, standard.lenient(root, source, "the answer")),
     onFailure: (problem) => ({ problem, jsonSchema: {}, decode: () => Effect.fail(problem) })
   })
 }

@@ -102,8 +102,8 @@ export const fromStandard = <A>(schema: StandardSchema<A>): Decoder<A> => {
 }
 
 /** A decoder from an Effect schema, made once a tool. */
-export const fromSchema = <A>(given: Schema.ConstraintCodec<A, unknown>): Decoder<A> => {
-  const schema = withFiniteNumbers(given)
+export const fromSchema = <A>(source: Schema.ConstraintCodec<A, unknown>): Decoder<A> => {
+  const schema = withFiniteNumbers(source)
   const jsonSchema = jsonSchemaOf(schema)
   const codec = Schema.toCodecJson(schema)
   return fromLenient(jsonSchema, lenient(jsonSchema, codec, "the arguments"), byCodec(jsonSchema, codec))

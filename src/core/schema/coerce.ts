@@ -73,9 +73,9 @@ const wrapInList = (schema: JsonObject, value: Json, root: JsonObject, depth: nu
   return isEndless ? value : [visit(items, value, root, depth + 1)]
 }
 
-const visit = (given: JsonObject, value: Json, root: JsonObject, depth: number): Json => {
+const visit = (subschema: JsonObject, value: Json, root: JsonObject, depth: number): Json => {
   if (depth > maxDepth) return value
-  const schema = single(resolve(given, root), root)
+  const schema = single(resolve(subschema, root), root)
   const wantsArray = allows(schema, "array")
   const wantsObject = allows(schema, "object")
   if (typeof value === "string" && (wantsArray || wantsObject) && !allows(schema, "string")) {

@@ -37,9 +37,9 @@ const unknownTag = (
   tags: ReadonlyArray<string>
 ): { readonly path: string; readonly found: unknown; readonly expected: string } | undefined => {
   if (!isObject(value)) return undefined
-  const checkTag = (key: string, known: ReadonlyArray<string>, path: string, tag: unknown) =>
-    typeof tag === "string" && !known.includes(tag)
-      ? { path: path === "" ? key : `${path}.${key}`, found: tag, expected: `one of ${known.join(", ")}` }
+  const checkTag = (key: string, allowedTags: ReadonlyArray<string>, path: string, tag: unknown) =>
+    typeof tag === "string" && !allowedTags.includes(tag)
+      ? { path: path === "" ? key : `${path}.${key}`, found: tag, expected: `one of ${allowedTags.join(", ")}` }
       : undefined
   const message = isObject(value["message"]) ? value["message"] : value
   const prefix = message === value ? "" : "message"

@@ -63,9 +63,9 @@ const make = (
   // A schema of strings is said as it is read.
   const isText = jsonSchema["type"] === "string"
   const toText = (json: Json): string => (isText && typeof json === "string" ? json : stringify(json))
-  const readText = (given: string) =>
+  const readText = (input: string) =>
     Effect.flatMap(
-      Effect.fromResult(isText ? Result.succeed<Json>(given) : parseText(given, whole)),
+      Effect.fromResult(isText ? Result.succeed<Json>(input) : parseText(input, whole)),
       Effect.fnUntraced(function* (json) {
         const { value } = yield* toEffect(decode(json))
         return value
@@ -89,11 +89,11 @@ const make = (
  * which must be valid input again.
  */
 export const fromSchema = (
-  given: Schema.ConstraintCodec<unknown, unknown> | StandardSchema,
+  source: Schema.ConstraintCodec<unknown, unknown> | StandardSchema,
   whole: string
 ): TextCodec => {
-  if (standard.isCodec(given)) {
-    const schema = withFiniteNumbers(given)
+  if (standard.isCodec(source)) {
+    const schema = withFiniteNumbers(source)
     const codec = Schema.toCodecJson(schema)
     const root = jsonSchemaOf(schema)
     const encode = Schema.encodeUnknownResult(codec)
@@ -101,9 +101,9 @@ export const fromSchema = (
       Result.mapBoth(encode(value), { onSuccess: fromUnknown, onFailure: ({ message }) => message })
     )
   }
-  return Result.match(standard.jsonSchemaOf(given), {
+  return Result.match(standard.jsonSchemaOf(source), {
     onSuccess: (root) =>
-      make(root, whole, standard.lenient(root, given, whole), (value) => Result.succeed(fromUnknown(value))),
+      make(root, whole, standard.lenient(root, source, whole), (value) => Result.succeed(fromUnknown(value))),
     onFailure: (problem) => ({
       jsonSchema: {},
       problem,

@@ -9,21 +9,21 @@ export interface CallContext {
   readonly signal: AbortSignal
 }
 
-const nameOf = (given: unknown): string =>
-  Effect.isEffect(given)
+const nameOf = (value: unknown): string =>
+  Effect.isEffect(value)
     ? "an Effect"
-    : Predicate.isPromiseLike(given)
+    : Predicate.isPromiseLike(value)
       ? "a promise"
-      : given === null
+      : value === null
         ? "null"
-        : Array.isArray(given)
+        : Array.isArray(value)
           ? "an array"
-          : typeof given
+          : typeof value
 
 /** Ends a call whose tool broke its type, with a message for its author. An unread promise must not end the process. */
-export const dieOfType = (what: string, tool: string, given: unknown, wanted: string): Effect.Effect<never> => {
-  if (Predicate.isPromiseLike(given)) given.then(undefined, () => undefined)
-  return Effect.die(new TypeError(`${what} of the tool "${tool}" gave ${nameOf(given)}, not ${wanted}`))
+export const dieOfType = (what: string, tool: string, value: unknown, wanted: string): Effect.Effect<never> => {
+  if (Predicate.isPromiseLike(value)) value.then(undefined, () => undefined)
+  return Effect.die(new TypeError(`${what} of the tool "${tool}" gave ${nameOf(value)}, not ${wanted}`))
 }
 
 /** The reason of an aborted signal costs nothing to make: without one, `abort()` makes an exception with a stack trace. */

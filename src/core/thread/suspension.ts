@@ -59,7 +59,7 @@ export const openRequests = ({ decisions, requests }: Suspension): ReadonlyArray
 /** Tells whether two decisions are of the same content, whoever made them and when. */
 const isSame = (left: Decision, right: Decision): boolean => {
   const [one, other] = [left, right].map(
-    ({ at: _at, by: _by, byProgram: _byProgram, digest: _digest, rule: _rule, ...said }) => canonical(said)
+    ({ at: _at, by: _by, byProgram: _byProgram, digest: _digest, rule: _rule, ...content }) => canonical(content)
   )
   return one === other
 }

@@ -30,11 +30,11 @@ export interface Call extends OpenCall {
 /** A call that nothing was done about in this run. */
 export const untouched = (
   { id, name = "unknown" }: { readonly id: string; readonly name?: string | undefined },
-  left?: ReadonlyMap<string, OpenCall["left"]>
+  traces?: ReadonlyMap<string, OpenCall["trace"]>
 ): OpenCall => ({
   id,
   name,
-  left: left?.get(id),
+  trace: traces?.get(id),
   started: false,
   answered: false,
   outcome: undefined,
@@ -60,7 +60,7 @@ const isOffered = (live: Live, name: string, isInner: boolean): boolean =>
   live.run.offered.some((tool) => tool.name === name && (isInner || tool.hidden !== true))
 
 /** Facts of a call that the model did not make. */
-export type Inner = Required<Pick<OpenCall, "outer" | "settled" | "left">>
+export type Inner = Required<Pick<OpenCall, "outer" | "settled" | "trace">>
 
 /** Finds the tool of a call and decodes its arguments. */
 export const resolve = (live: Live, { arguments: args, id, name }: ToolCall, inner?: Inner): Effect.Effect<Call> => {
@@ -69,7 +69,7 @@ export const resolve = (live: Live, { arguments: args, id, name }: ToolCall, inn
   const call: Call = {
     id,
     name,
-    left: inner === undefined ? live.round.resumed?.left.get(id) : inner.left,
+    trace: inner === undefined ? live.round.resumed?.traces.get(id) : inner.trace,
     started: false,
     resumes: tool?.annotations.resumable,
     answered: false,
@@ -77,7 +77,7 @@ export const resolve = (live: Live, { arguments: args, id, name }: ToolCall, inn
     suspended: undefined,
     outer: inner?.outer,
     settled: inner?.settled,
-    found: undefined,
+    innerSources: undefined,
     attempts: 0,
     ordinal: undefined,
     tool,
@@ -90,10 +90,10 @@ export const resolve = (live: Live, { arguments: args, id, name }: ToolCall, inn
 /** A call of a turn that is resumed, with its answer if an earlier run had one. */
 export const reopened = (
   call: { readonly id: string; readonly name: string; readonly answer: ToolMessage | undefined },
-  left: ReadonlyMap<string, OpenCall["left"]>
+  traces: ReadonlyMap<string, OpenCall["trace"]>
 ): OpenCall =>
   call.answer === undefined
-    ? untouched(call, left)
+    ? untouched(call, traces)
     : {
         ...untouched(call),
         outcome: { output: ToolOutput.make(call.answer.content, { isError: call.answer.isError }) }
@@ -151,16 +151,16 @@ export const brokeDown = (name: string, cause: unknown): ToolError =>
   })
 
 /** The message that answers a call. One without an outcome was stopped by a failure or an interruption. */
-export const answer = (live: Live, { id, left, name, outcome, started }: OpenCall): ToolMessage => {
+export const answer = (live: Live, { id, trace, name, outcome, started }: OpenCall): ToolMessage => {
   const options = { id: live.makeId(), toolCallId: id, toolName: name }
   if (outcome === undefined) {
-    const text = started ? interrupted : left === undefined ? neverBegun : unknownOutcome
+    const text = started ? interrupted : trace === undefined ? neverBegun : unknownOutcome
     return makeAnswer(text, { ...options, isError: true, source: recovery })
   }
   const output = "error" in outcome ? ToolOutput.make(outcome.error.message, { isError: true }) : outcome.output
   // The call did not run now, and an earlier run may have had an effect.
   const content =
-    !started && left !== undefined && output.isError
+    !started && trace !== undefined && output.isError
       ? [Content.text(`${unknownOutcome} It is not run again: `), ...output.content]
       : output.content
   return makeAnswer(content, { ...options, isError: output.isError })
@@ -179,7 +179,7 @@ export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<u
     annotations,
     toolDigest: () => digestOf(tool),
     parent: call.outer?.id,
-    wasBegun: call.left !== undefined,
+    wasBegun: call.trace !== undefined,
     describe: describe && (() => described(call.name, describe, prepared.arguments))
   }
 }
@@ -230,7 +230,7 @@ export const inContext = <A, E>(
     state,
     emit: (progress) =>
       Effect.suspend(() =>
-        live.origin.hub.watched
+        live.origin.hub.isWatched
           ? emit(live, { _tag: "ToolProgress", callId, toolName, progress: fromUnknown(progress) })
           : Effect.void
       ),

@@ -31,7 +31,7 @@ type Work = Effect.Effect<ToolOutput.ToolOutput, ToolError, unknown>
 
 /** Runs a call that has no outcome yet, and reports its outcome. */
 export const execute = Effect.fnUntraced(function* (live: Live, call: Call) {
-  const since = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
+  const since = live.origin.hub.isWatched ? live.origin.clock.currentTimeMillisUnsafe() : 0
   const { prepared, tool } = call
   if (call.outcome === undefined && tool !== undefined && prepared !== undefined) {
     yield* emit(live, { _tag: "ToolCalled", ...namesOf(call), arguments: prepared.arguments })
@@ -75,21 +75,21 @@ const runMiddleware = (
 ) => {
   const { wrapToolCall } = live.compiled
   if (wrapToolCall.length === 0) return run(live, call, tool, prepared)
-  const runInner: NextCall = (asked) => {
+  const runInner: NextCall = (changedCall) => {
     const work =
-      asked.arguments === prepared.arguments
+      changedCall.arguments === prepared.arguments
         ? run(live, call, tool, prepared)
-        : Effect.flatMap(toEffect(decode(tool, asked.arguments)), (changed) =>
+        : Effect.flatMap(toEffect(decode(tool, changedCall.arguments)), (changed) =>
             runChanged(live, call, tool, prepared.arguments, changed, run)
           )
     return work as Effect.Effect<ToolOutput.ToolOutput, ToolError>
   }
-  const runFrom = (index: number, asked: PreparedCall): Effect.Effect<ToolOutput.ToolOutput, ToolError> => {
+  const runFrom = (index: number, changedCall: PreparedCall): Effect.Effect<ToolOutput.ToolOutput, ToolError> => {
     const hook = wrapToolCall[index]
-    if (hook === undefined) return runInner(asked)
+    if (hook === undefined) return runInner(changedCall)
     // The needs of a middleware are met by the run's context.
     return Effect.catchCause(
-      hook(asked, (inner) => runFrom(index + 1, inner), live.run),
+      hook(changedCall, (inner) => runFrom(index + 1, inner), live.run),
       hideOwnFailures
     ) as Effect.Effect<ToolOutput.ToolOutput, ToolError>
   }
@@ -128,7 +128,7 @@ const runChanged = (
 // ---- One attempt
 
 const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): Work => {
-  const addNote = call.left === undefined ? undefined : addUnusedWork
+  const addNote = call.trace === undefined ? undefined : addUnusedWork
   const work = runAttempt(live, call, containDefects(call.name, prepared.execute), addNote)
   const limit = call.outer === undefined ? tool.outputLimit : undefined
   if (limit === undefined) return work
@@ -151,7 +151,7 @@ export const runAttempt = <A, E>(
   Effect.suspend(() => {
     const attempt = Inside.begin(live, call)
     const trackedWork = Effect.onExitPrimitive(inContext(live, call, work, openDoors(attempt), attempt), (exit) => {
-      attempt.over = true
+      attempt.isOver = true
       return live.records.inside !== undefined && exit._tag === "Success" ? warnOfDrift(attempt) : undefined
     })
     const whole = wrap === undefined ? trackedWork : wrap(attempt, trackedWork)
@@ -249,7 +249,7 @@ const addUnusedWork = (attempt: Attempt, work: Work): Work =>
 
 /** Runs a call that only reads: through its middleware, with events, and without records. */
 const readInRehearsal: Read = Effect.fnUntraced(function* (live, call, inRehearsal) {
-  const since = live.origin.hub.watched ? live.origin.clock.currentTimeMillisUnsafe() : 0
+  const since = live.origin.hub.isWatched ? live.origin.clock.currentTimeMillisUnsafe() : 0
   const { prepared, tool } = call
   if (tool === undefined || prepared === undefined) return
   yield* emit(live, { _tag: "ToolCalled", ...namesOf(call), arguments: prepared.arguments })
@@ -317,7 +317,7 @@ const namesOf = ({ id, name, outer }: Call) =>
   outer === undefined ? { callId: id, toolName: name } : { callId: id, toolName: name, parent: outer.id }
 
 const reportOutcome = (live: Live, call: Call, outcome: Outcome, since: number): Effect.Effect<void> => {
-  if (!live.origin.hub.watched) return Effect.void
+  if (!live.origin.hub.isWatched) return Effect.void
   const durationMillis = live.origin.clock.currentTimeMillisUnsafe() - since
   const text = "error" in outcome ? outcome.error.message : ToolOutput.text(outcome.output)
   const base = { ...namesOf(call), text, durationMillis }

@@ -26,10 +26,10 @@ const passLimit = 8
 export interface Judged {
   readonly pending: ReadonlyArray<Request>
   readonly settled: ReadonlyArray<Request>
-  readonly given: ReadonlyArray<Decision>
+  readonly decisions: ReadonlyArray<Decision>
 }
 
-const freely: Effect.Effect<Judged> = Effect.succeed({ pending: [], settled: [], given: [] })
+const freely: Effect.Effect<Judged> = Effect.succeed({ pending: [], settled: [], decisions: [] })
 
 /** The rulings of all sources, by the id of the call. Sources that only allow are left out. */
 export type Rulings = ReadonlyMap<string, ReadonlyArray<Ruling>>
@@ -46,7 +46,7 @@ const isRefused = (rulings: ReadonlyArray<Ruling> | undefined): boolean =>
  * Asks every source, in their order, about all calls that would run. A call that one has refused is left out for the
  * next. Most sources never object, and nothing is kept for that.
  */
-export const rulingsOn = (live: Live, asked: ReadonlyArray<PreparedCall>): Effect.Effect<Rulings, unknown, unknown> => {
+export const rulingsOn = (live: Live, calls: ReadonlyArray<PreparedCall>): Effect.Effect<Rulings, unknown, unknown> => {
   const { sources } = live.compiled
   const askFrom = (
     index: number,
@@ -55,11 +55,11 @@ export const rulingsOn = (live: Live, asked: ReadonlyArray<PreparedCall>): Effec
   ): Effect.Effect<Rulings, unknown, unknown> => {
     const source = open.length === 0 ? undefined : sources[index]
     if (source === undefined) return Effect.succeed(before)
-    return Effect.flatMap(source(live.run, open), (said) => {
-      if (open.every((_, at) => at < said.length && isFree(said[at]))) return askFrom(index + 1, open, before)
+    return Effect.flatMap(source(live.run, open), (answers) => {
+      if (open.every((_, at) => at < answers.length && isFree(answers[at]))) return askFrom(index + 1, open, before)
       const rulings = new Map(before)
       for (const [at, { id }] of open.entries()) {
-        const ruling = at < said.length ? said[at] : forgotten
+        const ruling = at < answers.length ? answers[at] : forgotten
         if (ruling !== undefined) rulings.set(id, [...(rulings.get(id) ?? []), ruling])
       }
       return askFrom(
@@ -69,7 +69,7 @@ export const rulingsOn = (live: Live, asked: ReadonlyArray<PreparedCall>): Effec
       )
     })
   }
-  return askFrom(0, asked, nothingSaid)
+  return askFrom(0, calls, nothingSaid)
 }
 
 /**
@@ -82,10 +82,10 @@ export const judge = (
   askSources: typeof rulingsOn = rulingsOn
 ): Effect.Effect<Judged, unknown, unknown> => {
   const isPlain =
-    !live.turn.toolset.asks && live.round.suspension === null && calls.every(({ left }) => left === undefined)
+    !live.turn.toolset.asks && live.round.suspension === null && calls.every(({ trace }) => trace === undefined)
   if (!isPlain) return Effect.suspend(() => judged(live, calls, undefined, askSources))
   const rulings = Effect.flatMap(rewrite(live, openOf(calls)), (open) => askSources(live, open.map(toAsked)))
-  return Effect.flatMap(rulings, (said) => (said.size === 0 ? freely : judged(live, calls, said, askSources)))
+  return Effect.flatMap(rulings, (first) => (first.size === 0 ? freely : judged(live, calls, first, askSources)))
 }
 
 /** Gives calls the arguments that middleware puts in place of theirs. Gives the calls that still would run. */
@@ -135,14 +135,14 @@ const judged = Effect.fnUntraced(function* (
   const crashed = first === undefined ? yield* afterCrash(live, yield* rewrite(live, openOf(calls))) : undefined
 
   const decided = Effect.fnUntraced(function* (
-    asked: Asked,
+    subject: Asked,
     asks: ReadonlyArray<Ask>,
     request: Request,
     decision: Decision
   ) {
-    const { call } = asked
+    const { call } = subject
     settled.add(request)
-    yield* apply(live, asked, request, decision, asks)
+    yield* apply(live, subject, request, decision, asks)
     if (decision._tag === "Edit")
       edits.set(call.id, {
         request,
@@ -154,7 +154,7 @@ const judged = Effect.fnUntraced(function* (
 
   /** Suspends the call, or refuses it, or returns the wait for a person. */
   const askPerson = Effect.fnUntraced(function* (
-    asked: Asked,
+    subject: Asked,
     asks: ReadonlyArray<Ask>,
     request: Request,
     isNew: boolean,
@@ -167,21 +167,21 @@ const judged = Effect.fnUntraced(function* (
       return undefined
     }
     if (approvals === undefined) {
-      refuse(asked.call, undecided)
+      refuse(subject.call, undecided)
       return undefined
     }
     live.round.gating?.requests.push(request)
     if (isNew) noteRequest(live, request)
-    const waiting = waitingIn(live, asked.call, approvals.decide(request))
+    const waiting = waitingIn(live, subject.call, approvals.decide(request))
     return Effect.flatMap(Effect.andThen(report(live, request), waiting), (answered): Effect.Effect<void> => {
       const problem = problemOn(live, request, answered)
       if (problem !== undefined) {
-        refuse(asked.call, problem)
+        refuse(subject.call, problem)
         return voided(live, request)
       }
       decisions.push(answered)
       live.round.gating?.decisions.push(answered)
-      return decided(asked, asks, request, answered)
+      return decided(subject, asks, request, answered)
     })
   })
 
@@ -195,18 +195,19 @@ const judged = Effect.fnUntraced(function* (
 
   /** Composes the rulings on a call. `isCovered`: the last edit answers all questions. */
   const ruleOn = Effect.fnUntraced(function* (
-    asked: Asked & { readonly call: Due },
+    subject: Asked & { readonly call: Due },
     pass: number,
     approved: ReadonlyArray<string>,
     rulings: ReadonlyArray<Ruling> = []
   ) {
-    const edit = takeEdit(asked.call)
-    const standing = rulings.map((one) => standingRuling(one, asked.prepared, approved))
-    const gateRulings = [pass === 0 ? crashed?.get(asked.call.id) : undefined, ...standing]
-    const own = edit === undefined ? yield* ownQuestion(live, asked, gateRulings) : undefined
+    const edit = takeEdit(subject.call)
+    const standing = rulings.map((one) => standingRuling(one, subject.prepared, approved))
+    const gateRulings = [pass === 0 ? crashed?.get(subject.call.id) : undefined, ...standing]
+    const own = edit === undefined ? yield* ownQuestion(live, subject, gateRulings) : undefined
     const { ruling, rulings: all } = compose(gateRulings, own)
     const asks = all.filter((one) => one._tag === "Ask")
-    const isCovered = (edit !== undefined && asks.every((one) => isCoveredBy(edit, one))) || isGranted(asked.call, asks)
+    const isCovered =
+      (edit !== undefined && asks.every((one) => isCoveredBy(edit, one))) || isGranted(subject.call, asks)
     return { ruling, asks, isCovered }
   })
 
@@ -257,7 +258,7 @@ const judged = Effect.fnUntraced(function* (
       due.filter(({ id, outcome }) => outcome === undefined && edits.has(id))
     )
   }
-  return { pending, settled: [...settled], given: decisions } satisfies Judged
+  return { pending, settled: [...settled], decisions } satisfies Judged
 })
 
 /** The key of the calls that an approval for good covers. It holds as long as the tool promises the same. */
@@ -309,16 +310,16 @@ export const ruleInRehearsal = Effect.fnUntraced(function* (live: Live, call: Ca
  */
 const settleStanding = Effect.fnUntraced(function* (
   live: Live,
-  asked: Asked,
+  subject: Asked,
   settled: ReadonlySet<Request>,
   decided: (asked: Asked, asks: [], request: Request, decision: Decision) => Effect.Effect<void>
 ) {
   if (live.round.suspension === null) return
-  const { call, prepared } = asked
+  const { call, prepared } = subject
   const request = requestFor(live.round.suspension, live.run.path, call.id, prepared.arguments, call.settled)
   if (request === undefined || settled.has(request)) return
   const decision = isInTime(live, request) ? decisionOn(live.round.suspension, request) : undefined
-  yield* decision === undefined ? voided(live, request) : decided(asked, [], request, decision)
+  yield* decision === undefined ? voided(live, request) : decided(subject, [], request, decision)
 })
 
 /** Stores a turn with the fact that none of its calls has begun, before a person is asked while the run waits. */
@@ -340,7 +341,7 @@ export const markGated = (live: Live, { calls, decisions, message, requests }: G
     decisions: [...(before?.decisions ?? []), ...decisions],
     waiting: before === undefined ? [] : waitingCalls(before),
     answers: before?.answers ?? [],
-    unknown: before?.unknown ?? calls.flatMap((call) => (call.left === "unknown" ? [call.id] : []))
+    unknown: before?.unknown ?? calls.flatMap((call) => (call.trace === "unknown" ? [call.id] : []))
   })
 }
 
@@ -361,7 +362,12 @@ export const gate = (
   })
 
 /** Stores the pending requests and the decisions of the meantime in the state. */
-const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { given, pending, settled }: Judged) => {
+const suspend = (
+  live: Live,
+  message: AiMessage,
+  calls: ReadonlyArray<Call>,
+  { decisions, pending, settled }: Judged
+) => {
   const before = live.round.suspension?.messageId === message.id ? live.round.suspension : undefined
   const decided = new Set(settled.map(({ id }) => id))
   // A decision is kept as such, and done again.
@@ -373,13 +379,13 @@ const suspend = (live: Live, message: AiMessage, calls: ReadonlyArray<Call>, { g
   return live.run.state.set(suspension, {
     messageId: message.id,
     requests: [...settled, ...inside, ...pending],
-    decisions: [...(live.round.suspension?.decisions ?? []), ...given].filter(({ id }) => requestIds.has(id)),
+    decisions: [...(live.round.suspension?.decisions ?? []), ...decisions].filter(({ id }) => requestIds.has(id)),
     waiting: before === undefined ? [] : waitingCalls(before),
     // A refusal stays a refusal, even if the resumed run offers the tool.
     answers: calls.flatMap((call) =>
       call.outcome === undefined || decidedCalls.has(call.id) ? [] : [answer(live, call)]
     ),
-    unknown: calls.flatMap((call) => (call.left === "unknown" ? [call.id] : []))
+    unknown: calls.flatMap((call) => (call.trace === "unknown" ? [call.id] : []))
   })
 }
 
@@ -424,7 +430,7 @@ const settleChanged = Effect.fnUntraced(function* (live: Live, call: Call, settl
     refuse(call, changedTool)
     const message = `The tool "${tool.name}" changed while a call of it waited: it was not executed.`
     yield* live.run.warn("tool-changed", message)
-  } else if (call.left === undefined && call.outcome !== undefined && "error" in call.outcome) {
+  } else if (call.trace === undefined && call.outcome !== undefined && "error" in call.outcome) {
     const { error } = call.outcome
     call.outcome = { error: new ToolError({ ...error, message: `${error.message} ${goneHint}` }) }
   }
@@ -443,7 +449,7 @@ const announce = (live: Live, request: Request): Effect.Effect<void> => {
 /** Carries a decision out. A choice that was not offered refuses the call: nobody else is there to ask. */
 const apply = Effect.fnUntraced(function* (
   live: Live,
-  { call, prepared: asked, tool }: Pick<Call, "tool"> & { readonly call: Call; readonly prepared?: PreparedCall },
+  { call, prepared, tool }: Pick<Call, "tool"> & { readonly call: Call; readonly prepared?: PreparedCall },
   request: Request,
   decision: Decision,
   asks: ReadonlyArray<Ask> = []
@@ -460,9 +466,9 @@ const apply = Effect.fnUntraced(function* (
     ...defined({ by: storedDecision.by?.id, rule: storedDecision.rule })
   })
   if (!request.allow.includes(choice)) return refuse(call, undecided)
-  if (asked !== undefined && decision._tag === "Approve" && decision.always === true) {
+  if (prepared !== undefined && decision._tag === "Approve" && decision.always === true) {
     const keys = asks.flatMap((one) =>
-      one.terms.likeness === undefined ? [] : [keyOf(one, asked, one.terms.likeness)]
+      one.terms.likeness === undefined ? [] : [keyOf(one, prepared, one.terms.likeness)]
     )
     if (keys.length > 0) yield* live.run.state.set(always, keys)
   }
@@ -471,7 +477,7 @@ const apply = Effect.fnUntraced(function* (
     if (tool !== undefined) yield* prepare(call, tool, decision.arguments)
   } else if (decision._tag === "Reject") {
     const reason = decision.reason === undefined ? "." : `: ${decision.reason}`
-    const text = `This call was refused${call.left === undefined ? " and not executed" : ""}${reason}`
+    const text = `This call was refused${call.trace === undefined ? " and not executed" : ""}${reason}`
     call.outcome = { output: makeOutput(text, { isError: true }) }
   } else if (decision._tag === "Respond") call.outcome = { output: makeOutput(decision.text) }
 })

@@ -35,14 +35,14 @@ export const afterCrash = Effect.fnUntraced(function* (
 ) {
   const questions = new Map<string, Ask>()
   for (const call of calls) {
-    const { left, prepared, tool } = call
-    if (left !== "unknown" || isRepeatable(tool)) continue
+    const { trace, prepared, tool } = call
+    if (trace !== "unknown" || isRepeatable(tool)) continue
     const word = yield* reconciled(live, call)
     if (word._tag === "Unknown") {
       const question = yield* settleUnknown(live, { call, tool, prepared: toPrepared(call, tool, prepared) })
       if (question !== undefined) questions.set(call.id, question)
     } else if (word._tag === "Completed") {
-      call.left = undefined
+      call.trace = undefined
       call.outcome = { output: word.output }
     }
   }
@@ -86,7 +86,7 @@ const settleUnknown = Effect.fnUntraced(function* (live: Live, { call, prepared 
   }
   const output = typeof look === "function" ? yield* look(prepared) : undefined
   // The model is told its outcome.
-  call.left = undefined
+  call.trace = undefined
   if (output !== undefined) call.outcome = { output: typeof output === "string" ? makeOutput(output) : output }
   else if (call.outer !== undefined) call.outcome = { error: unknownInnerOutcome(call.name) }
   else call.outcome = { output: makeOutput(unknownOutcome, { isError: true }) }
@@ -124,7 +124,7 @@ export const rehearsed = (
   earlier: ReadonlyArray<Call>
 ): Effect.Effect<ToolError | undefined, never, unknown> => {
   const rehearse = call.prepared?.rehearse
-  if (rehearse === undefined || call.left !== undefined) return Effect.undefined
+  if (rehearse === undefined || call.trace !== undefined) return Effect.undefined
   const before = earlier.flatMap(({ outcome, prepared }) =>
     prepared === undefined || outcome !== undefined ? [] : [prepared.arguments]
   )

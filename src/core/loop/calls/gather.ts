@@ -6,7 +6,7 @@ import type { PreparedCall } from "../../Middleware.ts"
 import type { Attempt, Gathering, Live } from "../live.ts"
 import { type Rulings, rulingsOn } from "./gate.ts"
 
-type Asking = (live: Live, asked: ReadonlyArray<PreparedCall>) => Effect.Effect<Rulings, unknown, unknown>
+type Asking = (live: Live, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<Rulings, unknown, unknown>
 
 /**
  * The way of an attempt to ask the sources. Calls that begin in one tick are asked about at once, so none of them runs
@@ -14,24 +14,24 @@ type Asking = (live: Live, asked: ReadonlyArray<PreparedCall>) => Effect.Effect<
  */
 export const gatherRulings =
   (attempt: Attempt): Asking =>
-  (live, asked) =>
-    live.compiled.sources.length === 0 ? rulingsOn(live, asked) : gather(attempt, asked)
+  (live, calls) =>
+    live.compiled.sources.length === 0 ? rulingsOn(live, calls) : gather(attempt, calls)
 
-const gather = (attempt: Attempt, asked: ReadonlyArray<PreparedCall>): Effect.Effect<Rulings, unknown, unknown> =>
+const gather = (attempt: Attempt, calls: ReadonlyArray<PreparedCall>): Effect.Effect<Rulings, unknown, unknown> =>
   Effect.suspend(() => {
     const open = attempt.gathering
-    if (open === undefined) return askTogether(attempt, asked)
-    open.calls.push(...asked)
+    if (open === undefined) return askTogether(attempt, calls)
+    open.calls.push(...calls)
     // Whoever opened the gathering goes on first: requests keep the order of their calls.
     return Effect.flatMap(Effect.tap(Deferred.await(open.rulings), Effect.yieldNow), (rulings) =>
-      rulings === undefined ? gather(attempt, asked) : Effect.succeed(ownOf(rulings, asked))
+      rulings === undefined ? gather(attempt, calls) : Effect.succeed(ownOf(rulings, calls))
     )
   })
 
 /** Opens a gathering and asks the sources after this tick. An interruption leaves the others to gather again. */
-const askTogether = (attempt: Attempt, asked: ReadonlyArray<PreparedCall>) => {
+const askTogether = (attempt: Attempt, calls: ReadonlyArray<PreparedCall>) => {
   const { live } = attempt
-  const gathering: Gathering = { calls: [...asked], rulings: Deferred.makeUnsafe() }
+  const gathering: Gathering = { calls: [...calls], rulings: Deferred.makeUnsafe() }
   attempt.gathering = gathering
   const close = (): void => {
     if (attempt.gathering === gathering) attempt.gathering = undefined
@@ -48,13 +48,13 @@ const askTogether = (attempt: Attempt, asked: ReadonlyArray<PreparedCall>) => {
     const isLost = Exit.isFailure(exit) && Exit.hasInterrupts(exit)
     return Deferred.done(gathering.rulings, isLost ? Exit.succeed(undefined) : exit)
   })
-  return Effect.map(shared, (rulings) => ownOf(rulings, asked))
+  return Effect.map(shared, (rulings) => ownOf(rulings, calls))
 }
 
-const ownOf = (rulings: Rulings, asked: ReadonlyArray<PreparedCall>): Rulings => {
+const ownOf = (rulings: Rulings, calls: ReadonlyArray<PreparedCall>): Rulings => {
   if (rulings.size === 0) return rulings
   return new Map(
-    asked.flatMap(({ id }) => {
+    calls.flatMap(({ id }) => {
       const own = rulings.get(id)
       return own === undefined ? [] : [[id, own] as const]
     })

@@ -38,7 +38,7 @@ interface InnerCall {
 }
 
 /** The trace that an earlier run left of a call, by the status of its record. */
-const traces: { readonly [S in Status]: Call["left"] } = {
+const traces: { readonly [S in Status]: Call["trace"] } = {
   asked: undefined,
   begun: "unknown",
   waiting: "waiting",
@@ -69,7 +69,7 @@ export const callTool = Effect.fnUntraced(function* (
     {
       outer: attempt.call,
       settled: new Set(saved?.settled),
-      left: saved === undefined ? undefined : traces[saved.status]
+      trace: saved === undefined ? undefined : traces[saved.status]
     }
   )
   call.granted = granted
@@ -96,7 +96,7 @@ const findRecord = Effect.fnUntraced(function* (attempt: Attempt, place: string 
 /** Checks that the tool is still offered, and is the tool that the caller means. */
 const checkTool = Effect.fnUntraced(function* ({ attempt, call }: InnerCall, target: string | Tool<unknown>) {
   const { name, tool } = call
-  if (tool === undefined && call.left !== undefined) {
+  if (tool === undefined && call.trace !== undefined) {
     call.outcome = { error: unknownInnerOutcome(name) }
     yield* attempt.live.run.warn(
       "tool-gone",
@@ -117,7 +117,7 @@ const passGates = Effect.fnUntraced(function* (inner: InnerCall) {
   if (call.outcome !== undefined) return
   const { pending, settled } = yield* judge(attempt.live, [call], gatherRulings(attempt))
   if (pending.length > 0) {
-    yield* saveCall(inner, call.left === "unknown" ? "begun" : "asked")
+    yield* saveCall(inner, call.trace === "unknown" ? "begun" : "asked")
     return yield* Inside.park(attempt, pending)
   }
   if (call.outcome !== undefined) return
@@ -125,7 +125,7 @@ const passGates = Effect.fnUntraced(function* (inner: InnerCall) {
     call.outcome = { error: notAsShown }
     return
   }
-  if (call.left === undefined) countWork(attempt.live, "toolCalls", 1)
+  if (call.trace === undefined) countWork(attempt.live, "toolCalls", 1)
   // A decision on a call that must not be repeated is used up.
   const isUsedUp = call.tool !== undefined && !isRepeatable(call.tool)
   yield* saveCall(inner, "begun", [...(saved?.settled ?? []), ...(isUsedUp ? settled.map(({ id }) => id) : [])])
@@ -157,11 +157,11 @@ const registerSources = Effect.fnUntraced(function* ({ attempt, call }: InnerCal
     yield* register(attempt.live, outcome.output.sources, call.id)
     creditSources(attempt.call, outcome.output.sources)
   }
-  creditSources(attempt.call, call.found)
+  creditSources(attempt.call, call.innerSources)
 })
 
 const creditSources = (outer: OpenCall, sources: ReadonlyArray<Cited> = []): void => {
-  if (sources.length > 0) outer.found = union(outer.found ?? [], sources)
+  if (sources.length > 0) outer.innerSources = union(outer.innerSources ?? [], sources)
 }
 
 const outputOf = ({ outcome }: Call): Effect.Effect<ToolOutput, ToolError> =>

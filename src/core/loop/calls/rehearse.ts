@@ -86,7 +86,7 @@ export const beginRehearsal = (attempt: Attempt, read: Read) => {
     const call = yield* resolve(
       live,
       { id, name, arguments: args },
-      { outer: attempt.call, settled: new Set(), left: undefined }
+      { outer: attempt.call, settled: new Set(), trace: undefined }
     )
     const asks = call.outcome === undefined ? yield* ruleInRehearsal(live, call, gatherRulings(attempt)) : []
     const rehearsed: Rehearsed = {

@@ -99,7 +99,7 @@ const answersOf = (live: Live, calls: ReadonlyArray<Call>): ReadonlyArray<Messag
   calls.flatMap((call) => (call.outcome === undefined || call.wasDone === true ? [] : [answer(live, call)]))
 
 /** True for a call that is about to begin, and that no earlier run began. */
-const isBegun = ({ left, outcome }: Call): boolean => outcome === undefined && left === undefined
+const isBegun = ({ trace, outcome }: Call): boolean => outcome === undefined && trace === undefined
 
 /** Reports whether all calls of a turn can be made again. */
 const onlyReads = ({ toolset }: Turn, { malformedToolCalls, toolCalls }: Message.AiMessage): boolean =>
@@ -233,7 +233,7 @@ export const leaveOpen = Effect.fnUntraced(function* (live: Live) {
     decisions: live.round.suspension?.decisions ?? [],
     waiting: waiting.map(({ id }) => id),
     answers: answered.map((call) => answer(live, call)),
-    unknown: behind.flatMap((call) => (call.left === "unknown" && !call.started ? [call.id] : []))
+    unknown: behind.flatMap((call) => (call.trace === "unknown" && !call.started ? [call.id] : []))
   })
   return true
 })
@@ -249,8 +249,8 @@ export const resolved = (live: Live): Effect.Effect<void> => {
   return Effect.flatMap(state.get(suspension), (left) => (left === null ? Effect.void : state.set(suspension, null)))
 }
 
-const hasSources = ({ found, outcome }: OpenCall): boolean =>
-  outcome !== undefined && "output" in outcome && (outcome.output.sources ?? found) !== undefined
+const hasSources = ({ innerSources, outcome }: OpenCall): boolean =>
+  outcome !== undefined && "output" in outcome && (outcome.output.sources ?? innerSources) !== undefined
 
 /** Numbers the sources of a call's output, and lists them behind it. */
 const numberSources = (live: Live, call: OpenCall): Effect.Effect<void> => {

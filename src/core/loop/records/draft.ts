@@ -95,7 +95,7 @@ export const draftOf = (live: Live): Draft | undefined => {
     }
     return pieces.length === 0
       ? undefined
-      : { part: { _tag: "Part", turn, model, pieces }, stored: () => commits.forEach((done) => done()) }
+      : { part: { _tag: "Part", turn, model, pieces }, stored: () => commits.forEach((commit) => commit()) }
   }
 
   const write = Effect.gen(function* () {

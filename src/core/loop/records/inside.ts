@@ -141,7 +141,7 @@ export const begin = (live: Live, call: OpenCall): Attempt => {
   return {
     live,
     call,
-    seen: undefined,
+    counts: undefined,
     steps: undefined,
     sessions: undefined,
     active: 0,
@@ -151,18 +151,18 @@ export const begin = (live: Live, call: OpenCall): Attempt => {
     rehearsed: 0,
     gathering: undefined,
     onStill: undefined,
-    over: false
+    isOver: false
   }
 }
 
 const forgetFailed = (live: Live, callId: string): void => {
   const records = live.records.inside?.get(callId)
   if (records === undefined) return
-  for (const [place, kept] of records) {
+  for (const [place, record] of records) {
     if (place.startsWith("step:") || place.startsWith("ask:")) continue
     records.delete(place)
     drop(live, slotOf(callId, place))
-    const id = kept.done?._tag === "Call" ? kept.done.id : undefined
+    const id = record.done?._tag === "Call" ? record.done.id : undefined
     if (id !== undefined) forget(live, id)
   }
 }
@@ -216,14 +216,14 @@ export const forgetOthers = (live: Live, open: ReadonlyArray<string>): void => {
 }
 
 /** Claims the place of work that an attempt begins. The digest of its arguments tells it from others of its name. */
-export const claim = (attempt: Attempt, kind: string, name: string, given?: Json): string => {
-  const what = given === undefined ? `${kind}:${name}` : `${kind}:${name}:${digest(given)}`
+export const claim = (attempt: Attempt, kind: string, name: string, details?: Json): string => {
+  const what = details === undefined ? `${kind}:${name}` : `${kind}:${name}:${digest(details)}`
   return `${what}#${count(attempt, what)}`
 }
 
 /** Counts how often something was begun in an attempt. */
 export const count = (attempt: Attempt, what: string): number => {
-  const counts = (attempt.seen ??= new Map<string, number>())
+  const counts = (attempt.counts ??= new Map<string, number>())
   const nth = (counts.get(what) ?? 0) + 1
   counts.set(what, nth)
   return nth
@@ -273,10 +273,10 @@ export const keep = ({ call, live }: Attempt, place: string, done: Done): void =
 }
 
 /** True for a place that was claimed in an attempt. */
-const isSeen = ({ seen }: Attempt, place: string): boolean => {
-  if (seen === undefined) return false
+const isSeen = ({ counts }: Attempt, place: string): boolean => {
+  if (counts === undefined) return false
   const end = place.lastIndexOf("#")
-  return seen.has(place) || Number(place.slice(end + 1)) <= (seen.get(place.slice(0, end)) ?? 0)
+  return counts.has(place) || Number(place.slice(end + 1)) <= (counts.get(place.slice(0, end)) ?? 0)
 }
 
 /** Work that an earlier run began in a call and an attempt did not claim. `outcome` is its text, if it is known. */
@@ -392,10 +392,10 @@ const readConversation = Effect.fnUntraced(function* (
 export const adopt = ({ call, live }: Attempt, place: string, agent: string): void => {
   const records = live.records.inside?.get(call.id)
   if (records === undefined || records.has(place)) return
-  for (const [known, kept] of records) {
-    if (!known.startsWith(earlier) || kept.done?._tag !== "Child" || kept.done.agent !== agent) continue
-    records.delete(known)
-    records.set(place, kept)
+  for (const [otherPlace, record] of records) {
+    if (!otherPlace.startsWith(earlier) || record.done?._tag !== "Child" || record.done.agent !== agent) continue
+    records.delete(otherPlace)
+    records.set(place, record)
     return
   }
 }
@@ -408,18 +408,18 @@ export const attach = (
   { call, live }: Attempt,
   place: string,
   child: Live,
-  known: ReadonlyArray<Message.Message>
+  storedMessages: ReadonlyArray<Message.Message>
 ): void => {
   const record = live.records.inside?.get(call.id)?.get(place)
   if (record !== undefined) record.live = child
   if (child.records.place === undefined) return
   const { messages } = child.run
-  const ofParent = messages.length > known.length ? new Set(live.run.messages) : undefined
-  for (let at = 0; at < Math.max(messages.length, known.length); at++) {
+  const ofParent = messages.length > storedMessages.length ? new Set(live.run.messages) : undefined
+  for (let at = 0; at < Math.max(messages.length, storedMessages.length); at++) {
     const message = messages[at]
     const slot = `${child.records.place}/m/${at}`
     if (message === undefined) note(child.records, { _tag: "State", slot })
-    else if (message !== known[at]) {
+    else if (message !== storedMessages[at]) {
       const value = ofParent?.has(message) === true ? { [shared]: message.id } : Message.encode(message)
       note(child.records, { _tag: "State", slot, value })
     }
@@ -433,7 +433,7 @@ export const journalSlot = ({ call, live }: Attempt, place: string): string | un
 /** Runs work that belongs to one attempt. While it is active, siblings that wait for a decision keep waiting. */
 export const countActive = <A, E, R>(attempt: Attempt, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
-    if (attempt.over) return Effect.die(new Error("The call that this belongs to is over."))
+    if (attempt.isOver) return Effect.die(new Error("The call that this belongs to is over."))
     attempt.active++
     return Effect.onExitPrimitive(work, () => {
       attempt.active--
@@ -449,7 +449,7 @@ const untilStill = (attempt: Attempt): Effect.Effect<never> =>
     while (true) {
       yield* Effect.yieldNow
       if (attempt.active === 0) {
-        attempt.over = true
+        attempt.isOver = true
         attempt.onStill?.(attempt.waiting ?? [])
         return yield* Effect.never
       }
@@ -485,6 +485,6 @@ export const park = (attempt: Attempt, requests: ReadonlyArray<Request>): Effect
     attempt.active--
     return Effect.onExitPrimitive(Effect.interruptible(untilStill(attempt)), () => {
       attempt.active++
-      return attempt.over ? undefined : withdraw(attempt, requests)
+      return attempt.isOver ? undefined : withdraw(attempt, requests)
     })
   })

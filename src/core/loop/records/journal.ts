@@ -66,7 +66,7 @@ export const flushLog = (live: Live): Effect.Effect<void> =>
 
 /** Notes an entry. The next step stores it. */
 export const note = ({ journal }: Pick<Records, "journal">, entry: Entry): void => {
-  if (journal !== undefined) (journal.held ?? journal.recorder.entries).push(entry)
+  if (journal !== undefined) (journal.heldEntries ?? journal.recorder.entries).push(entry)
 }
 
 /** Notes an entry about shared state of the tree. {@link hold} never holds it back. */
@@ -84,14 +84,14 @@ export const noteSettled = ({ records, run }: Live, outcome: string, error?: Fai
 
 /** Holds the entries of a run back until the calls of its turn have passed their gates. */
 export const hold = ({ journal }: Records): void => {
-  if (journal !== undefined) journal.held ??= []
+  if (journal !== undefined) journal.heldEntries ??= []
 }
 
 /** Ends {@link hold}: the next step of any run of the tree stores the entries. */
 export const release = ({ journal }: Records): void => {
-  if (journal?.held === undefined) return
-  journal.recorder.entries.push(...journal.held)
-  journal.held = undefined
+  if (journal?.heldEntries === undefined) return
+  journal.recorder.entries.push(...journal.heldEntries)
+  journal.heldEntries = undefined
 }
 
 /** The prefix of a run's slots in the journal. */
