@@ -39,7 +39,7 @@ interface Circuit {
   failures: number
   until: number | undefined
   isTried: boolean
-  said: string
+  lastMessage: string
 }
 
 const failureOf = (exit: Exit.Exit<unknown, unknown>): ModelError | undefined => {
@@ -78,7 +78,7 @@ export const make = (options?: {
   const counts = options?.when ?? ((error) => error.isRetryable)
   const circuits = new Map<string, Circuit>()
   const circuitOf = (model: string): Circuit => {
-    const circuit = circuits.get(model) ?? { failures: 0, until: undefined, isTried: false, said: "" }
+    const circuit = circuits.get(model) ?? { failures: 0, until: undefined, isTried: false, lastMessage: "" }
     circuits.set(model, circuit)
     return circuit
   }
@@ -110,7 +110,7 @@ export const make = (options?: {
             const { wait } = refused
             const reason: Reason =
               wait > 0 ? { _tag: "Overloaded", retryAfter: Duration.millis(wait) } : { _tag: "Overloaded" }
-            const detail = `it failed ${circuit.failures} times in a row and is not asked for now; last: ${circuit.said}`
+            const detail = `it failed ${circuit.failures} times in a row and is not asked for now; last: ${circuit.lastMessage}`
             return Stream.fail(new ModelError({ provider, model: modelId, reason, detail }))
           }
           let isDone = false
@@ -128,7 +128,7 @@ export const make = (options?: {
               circuit.until = undefined
             } else if (error !== undefined && counts(error)) {
               circuit.failures++
-              circuit.said = error.message
+              circuit.lastMessage = error.message
               if (circuit.failures < most) return
               const wait = Math.max(cooldown, Duration.toMillis(error.retryAfter ?? Duration.zero))
               // Calls that were in flight when it opened report nothing new.

@@ -204,9 +204,9 @@ interface Limits {
 }
 
 /** Stores a text and returns its files; `undefined` if that failed. */
-const storeText = Effect.fnUntraced(function* (run: Run, text: string, { folder: given, keep, recents }: Limits) {
+const storeText = Effect.fnUntraced(function* (run: Run, text: string, { folder: baseFolder, keep, recents }: Limits) {
   const backend = yield* Backend
-  const folder = given ?? `${backend.paths?.scratch ?? ""}/large_results`
+  const folder = baseFolder ?? `${backend.paths?.scratch ?? ""}/large_results`
   const { lines, parts } = yield* partsOf(text)
   const encoder = new TextEncoder()
   const hashes = yield* Effect.forEach(parts, (part) => hashOf(encoder.encode(part), parts.length === 1 ? 32 : 16))
@@ -345,8 +345,8 @@ export const make = (options: Options = {}): Middleware.Middleware<never, Backen
         }
         const what = `The result of ${call.name}`
         const text = ToolOutput.text(output)
-        return Effect.map(shownText(run, limits, what, text, limits.results, run.offered), (shown) =>
-          shown === undefined ? output : { ...output, content: [Content.text(shown), ...notText(output.content)] }
+        return Effect.map(shownText(run, limits, what, text, limits.results, run.offered), (excerpt) =>
+          excerpt === undefined ? output : { ...output, content: [Content.text(excerpt), ...notText(output.content)] }
         )
       })
     }

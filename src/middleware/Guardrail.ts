@@ -373,11 +373,11 @@ export const toolResults = <E = never, R = never, const T extends "answer" | "fa
         onSuccess: judged,
         onFailure: (error) => {
           const output = ToolOutput.make(error.message, { isError: true })
-          return Effect.flatMap(judged(output), (given) =>
+          return Effect.flatMap(judged(output), (judgedOutput) =>
             Effect.fail(
-              given === output
+              judgedOutput === output
                 ? error
-                : new ToolError({ reason: error.reason, message: ToolOutput.text(given), ...retryable(error) })
+                : new ToolError({ reason: error.reason, message: ToolOutput.text(judgedOutput), ...retryable(error) })
             )
           )
         }

@@ -146,15 +146,15 @@ const hiding: Marks.Hiding = {
       !TaintRules.isSource(rules, call) &&
       !(isFilled(call) && modelArguments !== undefined && namesIn(modelArguments).length > 0)
     /** Hides the result of the call, unless none of its sources is hidden. */
-    const hideUnlessOwn = <A>(given: A, hidden: Effect.Effect<A>) =>
+    const hideUnlessOwn = <A>(plain: A, hidden: Effect.Effect<A>) =>
       Effect.flatMap(run.state.get(HiddenText.count), ({ outer }) => {
-        if (isOwn && !outer.includes(call.id)) return Effect.succeed(given)
+        if (isOwn && !outer.includes(call.id)) return Effect.succeed(plain)
         const { parent } = call
         if (parent === undefined) return hidden
         // The calling tool reads the result, so its own result is hidden too.
         return Effect.as(
           run.state.update(HiddenText.count, (now) => ({ ...now, outer: [...new Set([...now.outer, parent])] })),
-          given
+          plain
         )
       })
     return Effect.matchEffect(work, {
@@ -198,9 +198,9 @@ const hiding: Marks.Hiding = {
       calls.flatMap((call) => namesIn(saidIn(run, call) ?? {}))
     )
     /** Names in the argument as the model said it decide; its literals are looked at as the tool gets them. */
-    const strange = (said: Json, given: Json): boolean => {
-      if (namesIn(said).length === 0) return !HiddenText.leavesOf(given).every(isVouched)
-      return !HiddenText.leavesOf(said).every((leaf) => {
+    const strange = (modelValue: Json, value: Json): boolean => {
+      if (namesIn(modelValue).length === 0) return !HiddenText.leavesOf(value).every(isVouched)
+      return !HiddenText.leavesOf(modelValue).every((leaf) => {
         const whole = typeof leaf === "string" ? HiddenText.wholeName(leaf) : undefined
         return whole === undefined ? isVouched(leaf) : findPart(whole)?.isTyped === true
       })
@@ -214,12 +214,12 @@ const hiding: Marks.Hiding = {
       }
       const modelArguments = saidIn(run, call)
       const { content = none } = annotations
-      return Object.entries(args).flatMap(([key, given]) => {
+      return Object.entries(args).flatMap(([key, value]) => {
         // The tool's own default replaces an argument that the model omitted.
-        const own = modelArguments === undefined ? given : modelArguments[key]
-        return content.includes(key) || own === undefined || !strange(own, given)
+        const own = modelArguments === undefined ? value : modelArguments[key]
+        return content.includes(key) || own === undefined || !strange(own, value)
           ? []
-          : [`${key}: ${JSON.stringify(given)}`]
+          : [`${key}: ${JSON.stringify(value)}`]
       })
     })
   })

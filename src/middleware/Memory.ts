@@ -134,10 +134,11 @@ const render = (sources: ReadonlyArray<Source>, notes: ReadonlyMap<string, Note>
 const readNote = Effect.fnUntraced(function* (
   backend: Service,
   source: string,
-  known: Note | undefined,
+  earlierNote: Note | undefined,
   maxBytes: number
 ): Effect.fn.Return<Note | undefined | "notText", BackendError> {
-  if (known !== undefined && (yield* backend.read(source, { limit: 0 })).version === known.version) return known
+  if (earlierNote !== undefined && (yield* backend.read(source, { limit: 0 })).version === earlierNote.version)
+    return earlierNote
   // No line is shorter than a byte.
   const file = yield* backend.read(source, { limit: maxBytes + 1 })
   if (file.kind === "binary") return "notText"
@@ -185,33 +186,33 @@ export const make = (options: Options): Middleware.Middleware<never, Backend> =>
   }
 
   /** Warns about an unreadable file once a run. */
-  const warn = (run: Run, known: Known, source: string, problem: string) => {
-    if (known.warned.has(source)) return Effect.void
-    known.warned.add(source)
+  const warn = (run: Run, cache: Known, source: string, problem: string) => {
+    if (cache.warned.has(source)) return Effect.void
+    cache.warned.add(source)
     return run.warn("memory-unreadable", `A memory file could not be read: ${oneLine(problem)}`)
   }
 
-  const refresh = Effect.fnUntraced(function* (run: Run, known: Known) {
+  const refresh = Effect.fnUntraced(function* (run: Run, cache: Known) {
     const backend = yield* Backend
-    let changed = known.section === "" && textNotes.length > 0
+    let changed = cache.section === "" && textNotes.length > 0
     yield* Effect.forEach(
       paths,
       Effect.fnUntraced(function* (source) {
-        const before = known.notes.get(source)
+        const before = cache.notes.get(source)
         const note = yield* Effect.catch(readNote(backend, source, before, maxBytes), (error) =>
           error.reason._tag === "NotFound"
             ? Effect.succeed(undefined)
-            : Effect.as(warn(run, known, source, error.message), before)
+            : Effect.as(warn(run, cache, source, error.message), before)
         )
-        if (note === "notText") return yield* warn(run, known, source, `${source} is not a text`)
+        if (note === "notText") return yield* warn(run, cache, source, `${source} is not a text`)
         if (note === before) return
         changed = true
-        if (note === undefined) known.notes.delete(source)
-        else known.notes.set(source, note)
+        if (note === undefined) cache.notes.delete(source)
+        else cache.notes.set(source, note)
       }),
       { concurrency: 8, discard: true }
     )
-    if (changed) known.section = render(sources, known.notes, maxBytes)
+    if (changed) cache.section = render(sources, cache.notes, maxBytes)
   })
 
   /** Adds the files to a request, and reads them at most once a round: a retry sends the same bytes. */

@@ -43,7 +43,7 @@ type Turn = Stream.Stream<TurnPart, ModelError>
 
 /** A turn with content: the parts so far, and the rest. */
 interface Begun {
-  readonly said: ReadonlyArray<TurnPart>
+  readonly head: ReadonlyArray<TurnPart>
   readonly pull: Pull.Pull<Parts, ModelError>
 }
 
@@ -52,12 +52,12 @@ const begin = Effect.fnUntraced(function* (turn: Turn, onEnd: ModelError) {
   const pull = yield* Stream.toPull(turn)
   const head: Array<TurnPart> = []
   while (!head.some(isContent)) head.push(...(yield* Pull.catchDone(pull, () => Effect.fail(onEnd))))
-  return { said: head, pull } satisfies Begun
+  return { head, pull } satisfies Begun
 })
 
 /** The complete turn of a loser, if its usage is known. */
-const doneOf = (said: ReadonlyArray<TurnPart>): ReadonlyArray<TurnPart> =>
-  said.filter((part) => part._tag === "TurnDone" && part.message.usage !== undefined)
+const doneOf = (parts: ReadonlyArray<TurnPart>): ReadonlyArray<TurnPart> =>
+  parts.filter((part) => part._tag === "TurnDone" && part.message.usage !== undefined)
 
 /**
  * Starts the turns one after the other, the next each time `after` passes without content, and continues with the first
@@ -77,7 +77,7 @@ const race = Effect.fnUntraced(function* <E, R>(
     const index = scopes.length
     const own = yield* Scope.fork(scope)
     scopes.push(own)
-    const begun = Effect.flatMap(turn, (made) => Scope.provide(begin(made, onEnd), own))
+    const begun = Effect.flatMap(turn, (stream) => Scope.provide(begin(stream, onEnd), own))
     const report = Effect.flatMap(Effect.exit(begun), (exit) => Queue.offer(outcomes, { index, exit }))
     yield* Effect.forkIn(report, own, { startImmediately: true })
   })
@@ -103,14 +103,14 @@ const race = Effect.fnUntraced(function* <E, R>(
       return yield* Effect.failCause(firstFailure?.cause ?? exit.cause)
     }
     const lateOutcomes = yield* Queue.clear(outcomes)
-    const lostParts = lateOutcomes.flatMap((other) => (Exit.isSuccess(other.exit) ? doneOf(other.exit.value.said) : []))
+    const lostParts = lateOutcomes.flatMap((other) => (Exit.isSuccess(other.exit) ? doneOf(other.exit.value.head) : []))
     // Nobody waits for an interrupted loser before the end of the turn.
     for (const [at, other] of scopes.entries()) {
       if (at !== index) yield* Effect.forkIn(Scope.close(other, Exit.void), scope, { startImmediately: true })
     }
-    const { pull, said } = exit.value
+    const { head, pull } = exit.value
     const restarted: TurnPart = { _tag: "TurnRestarted", reason: "another model began first" }
-    const parts = [...lostParts, ...(lostParts.length === 0 ? [] : [restarted]), ...said]
+    const parts = [...lostParts, ...(lostParts.length === 0 ? [] : [restarted]), ...head]
     return Stream.concat(Stream.fromArray(parts), Stream.fromPull(Effect.succeed(pull)))
   }
 })

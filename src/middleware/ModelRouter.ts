@@ -69,7 +69,7 @@ interface Asked<in Name extends string = string> {
 
 /** A rule returns the name of a model, or `undefined` to leave the choice to the next rule. */
 export type Rule<out Name extends string = string, out E = never, out R = never> = (
-  asked: Asked<Name>
+  subject: Asked<Name>
 ) => Name | undefined | Effect.Effect<Name | undefined, E, R>
 
 /** Chooses by the purpose of a request: `"turn"`, or the purpose of a side call (`"summary"`, `"grade"` …). */
@@ -84,9 +84,12 @@ const answerTokens = 2_000
 /** Estimates are right within about a quarter. */
 const margin = 1.25
 
-const fits = ({ contextWindowTokens, supportsVision }: Service, asked: Pick<Asked, "tokens" | "hasImages">): boolean =>
-  (contextWindowTokens === undefined || asked.tokens() * margin + answerTokens <= contextWindowTokens) &&
-  (supportsVision || !asked.hasImages())
+const fits = (
+  { contextWindowTokens, supportsVision }: Service,
+  subject: Pick<Asked, "tokens" | "hasImages">
+): boolean =>
+  (contextWindowTokens === undefined || subject.tokens() * margin + answerTokens <= contextWindowTokens) &&
+  (supportsVision || !subject.hasImages())
 
 /**
  * Chooses the first model with room for the request and vision for its images. An unknown window counts as large
@@ -94,11 +97,11 @@ const fits = ({ contextWindowTokens, supportsVision }: Service, asked: Pick<Aske
  */
 export const fitting =
   <const Name extends string>(names: ReadonlyArray<Name>): Rule<Name> =>
-  (asked) =>
+  (subject) =>
     Effect.gen(function* () {
       for (const name of names) {
-        const opened = yield* asked.open(name)
-        if (opened !== undefined && fits(opened.model, asked)) return name
+        const opened = yield* subject.open(name)
+        if (opened !== undefined && fits(opened.model, subject)) return name
       }
       return undefined
     })
@@ -109,13 +112,13 @@ export const fitting =
  */
 export const cheapest =
   <const Name extends string>(names: ReadonlyArray<Name>): Rule<Name> =>
-  (asked) =>
+  (subject) =>
     Effect.gen(function* () {
       let best: { readonly name: Name; readonly cost: number } | undefined
       for (const name of names) {
-        const model = (yield* asked.open(name))?.model
-        if (model?.prices === undefined || !fits(model, asked)) continue
-        const usage = priced(usageOf({ inputTokens: asked.tokens(), outputTokens: answerTokens }), model.prices)
+        const model = (yield* subject.open(name))?.model
+        if (model?.prices === undefined || !fits(model, subject)) continue
+        const usage = priced(usageOf({ inputTokens: subject.tokens(), outputTokens: answerTokens }), model.prices)
         const cost = usage.cost ?? Infinity
         if (best === undefined || cost < best.cost) best = { name, cost }
       }

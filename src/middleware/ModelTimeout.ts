@@ -115,9 +115,9 @@ interface Turn {
   /** Pulls once more. */
   next: Pulling | undefined
   expired: Exit.Exit<never, ModelError> | undefined
-  over: Exit.Exit<never, Failure> | undefined
+  end: Exit.Exit<never, Failure> | undefined
   /** Parts that arrived and were not read. */
-  given: Parts | undefined
+  parts: Parts | undefined
   /** Wakes the waiting reader with its next effect. */
   answer: ((next: Read) => void) | undefined
   /** Wakes the waiting puller with its next effect. */
@@ -200,7 +200,7 @@ const pulled = (turn: Turn, { channel }: Opened, scope: Scope.Scope, read: Read)
     })
     turn.next = Effect.flatMap(pull, (parts) => {
       turn.hasBegun ||= parts.some(isContent)
-      turn.given = parts
+      turn.parts = parts
       return demanded
     })
     return turn.next
@@ -221,9 +221,9 @@ const readOf = (turn: Turn, clock: Clock.Clock): Read => {
     return interrupted
   })
   return Effect.suspend(() => {
-    const { given, over } = turn
-    turn.given = undefined
-    return given === undefined ? (over ?? answered) : Effect.succeed(given)
+    const { end, parts } = turn
+    turn.parts = undefined
+    return parts === undefined ? (end ?? answered) : Effect.succeed(parts)
   })
 }
 
@@ -246,8 +246,8 @@ const limited = (opened: Opened, limits: Limits, watch: Watch, model: Service): 
           puller: undefined,
           next: undefined,
           expired: undefined,
-          over: undefined,
-          given: undefined,
+          end: undefined,
+          parts: undefined,
           answer: undefined,
           demand: undefined
         }
@@ -258,7 +258,7 @@ const limited = (opened: Opened, limits: Limits, watch: Watch, model: Service): 
           turn.puller = fiber
           fiber.addObserver((exit) => {
             leave(watch, turn)
-            turn.over = turn.expired ?? exit
+            turn.end = turn.expired ?? exit
             tell(turn, read)
           })
           return read

@@ -61,7 +61,9 @@ export const make = (options?: Options): Middleware.Middleware => {
     ...(stable === undefined ? {} : { state: [StableTools.slot], tools: [StableTools.tool()] }),
     wrapModelCall: (request, next, run) => {
       if (request.purpose !== turnPurpose) return next(request)
-      return stable === undefined ? next(addMarks(request)) : stable(request, (sent) => next(addMarks(sent)), run)
+      return stable === undefined
+        ? next(addMarks(request))
+        : stable(request, (stableRequest) => next(addMarks(stableRequest)), run)
     }
   })
 }

@@ -99,8 +99,8 @@ export const make = (options: Options): Worker<HttpClient> => {
     Effect.promise(() => import("./internal/background/remoteClient.ts")),
     ({ connect }) => connect(target)
   )
-  const open = (kept: Kept | undefined, account: Account) =>
-    Effect.map(client, (it) => makeSession(it, pollInterval, kept, account))
+  const open = (record: Kept | undefined, account: Account) =>
+    Effect.map(client, (it) => makeSession(it, pollInterval, record, account))
   return {
     name,
     problem:

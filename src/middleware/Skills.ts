@@ -86,7 +86,7 @@ const isNewTask = ({ messages }: Run): boolean => {
 /** The skills at a run's start, and its tools as last offered. */
 interface Known {
   readonly found: Found
-  given: ReadonlyArray<ToolDefinition> | undefined
+  tools: ReadonlyArray<ToolDefinition> | undefined
   by: Allowed | null
   offered: ReadonlyArray<ToolDefinition>
 }
@@ -119,7 +119,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
   const knownOf = Effect.fnUntraced(function* (run: Run) {
     const existing = runs.get(run)
     if (existing !== undefined) return existing
-    const fresh: Known = { found: yield* scan(options.sources), given: undefined, by: null, offered: [] }
+    const fresh: Known = { found: yield* scan(options.sources), tools: undefined, by: null, offered: [] }
     runs.set(run, fresh)
     return fresh
   })
@@ -161,18 +161,18 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
   })
 
   /** The tools of a request: the same list for as long as nothing changes. */
-  const offer = (known: Known, request: ModelRequest, by: Allowed | null): ModelRequest => {
-    if (known.given !== request.tools || known.by !== by) {
-      known.given = request.tools
-      known.by = by
-      known.offered = request.tools.filter((tool) => {
+  const offer = (cache: Known, request: ModelRequest, by: Allowed | null): ModelRequest => {
+    if (cache.tools !== request.tools || cache.by !== by) {
+      cache.tools = request.tools
+      cache.by = by
+      cache.offered = request.tools.filter((tool) => {
         const { name } = tool
         if (name === leaveTool) return by !== null
         if (by !== null) return name === Tool.finalAnswer || allows(by, tool)
-        return name !== useTool || known.found.skills.length > 0
+        return name !== useTool || cache.found.skills.length > 0
       })
     }
-    return { ...request, tools: known.offered }
+    return { ...request, tools: cache.offered }
   }
 
   return Middleware.make<never, Backend | ToolContext>({
@@ -188,8 +188,8 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
     wrapModelCall: (request, next, run) =>
       request.purpose === turnPurpose
         ? Stream.unwrap(
-            Effect.map(Effect.zip(knownOf(run), run.state.get(narrowed)), ([known, by]) =>
-              next(offer(known, request, by))
+            Effect.map(Effect.zip(knownOf(run), run.state.get(narrowed)), ([cache, by]) =>
+              next(offer(cache, request, by))
             )
           )
         : next(request),

@@ -295,12 +295,12 @@ const build = <E, R>(
 
   /** Applies a finished summary at the end of the run. It waits for no other. */
   const applyLast = Effect.fnUntraced(function* (run: Run) {
-    const { pending, sent } = memories.of(run)
-    if (pending === undefined || sent === undefined) return
+    const { pending, lastRequest } = memories.of(run)
+    if (pending === undefined || lastRequest === undefined) return
     memories.of(run).pending = undefined
     const exit = pending.fiber.pollUnsafe()
     if (exit === undefined) yield* Fiber.interrupt(pending.fiber)
-    else if (Exit.isSuccess(exit) && Result.isSuccess(exit.value)) yield* applySummary(pending, run, sent)
+    else if (Exit.isSuccess(exit) && Result.isSuccess(exit.value)) yield* applySummary(pending, run, lastRequest)
   })
 
   /** Repeats a request with less after an overflow; if nothing can be removed, the overflow stands. */
@@ -328,7 +328,7 @@ const build = <E, R>(
     const isDue = progressOf(at) >= memory.retryAt
     if (!isDue && !record.requested) return Effect.succeed(at)
     // The start of a run is compacted first: a run of one turn would end before a background summary.
-    const isAside = background && memory.sent !== undefined && !record.requested && canWait(at)
+    const isAside = background && memory.lastRequest !== undefined && !record.requested && canWait(at)
     return isAside ? startSummary(at, request) : compacted(at, request, isDue ? "due" : "asked")
   }
 
@@ -338,7 +338,7 @@ const build = <E, R>(
       const memory = memories.of(run)
       return Effect.map(shortened(situate(run, request, record), request, memory), (ready) => {
         memory.progress = noteFilling(ready)
-        memory.sent = request
+        memory.lastRequest = request
         return ready
       })
     })

@@ -62,14 +62,14 @@ export const open = (list: ReadonlyArray<Todo>): ReadonlyArray<Todo> =>
 /** Returns the new list, or the list with it merged in: todos with a known id are replaced, the others appended. */
 const applyTodos = (
   list: ReadonlyArray<Todo>,
-  given: ReadonlyArray<Given.Given>,
+  items: ReadonlyArray<Given.Given>,
   isMerge: boolean
 ): Result.Result<ReadonlyArray<Todo>, string> => {
   const earlierTodos = new Map(isMerge ? list.map((todo) => [todo.id, todo]) : [])
-  const used = new Set([...earlierTodos.keys(), ...given.flatMap(({ id }) => id ?? [])])
+  const used = new Set([...earlierTodos.keys(), ...items.flatMap(({ id }) => id ?? [])])
   let next = 1
   const fresh: Array<Todo> = []
-  for (const [index, { content, id, status }] of given.entries()) {
+  for (const [index, { content, id, status }] of items.entries()) {
     const before = id === undefined ? undefined : earlierTodos.get(id)
     const text = content ?? before?.content
     if (text === undefined) return Result.fail(`Todo ${id ?? index + 1} has no content. Say what is to be done.`)
@@ -125,20 +125,20 @@ const lenientTool = () =>
     description,
     parameters: { todos: Schema.Json, merge },
     annotations: { idempotent: true, destructive: false, openWorld: false, aliases: ["TodoWrite"] },
-    execute: Effect.fnUntraced(function* ({ merge = false, todos: said }) {
+    execute: Effect.fnUntraced(function* ({ merge = false, todos: input }) {
       const { state } = yield* ToolContext
       const before = yield* state.get(todos)
-      const change = Result.flatMap(Given.decodeTodos(said), (given) =>
-        Result.map(applyTodos(before, given, merge), (list) => ({ given, list }))
+      const change = Result.flatMap(Given.decodeTodos(input), (items) =>
+        Result.map(applyTodos(before, items, merge), (list) => ({ items, list }))
       )
       const wrong = Result.isFailure(change) ? change.failure : problem(change.success.list)
       if (Result.isFailure(change) || wrong !== undefined) {
         return yield* Effect.fail(ToolError.make(`${wrong} The list is as it was.`))
       }
-      const { given, list } = change.success
+      const { items, list } = change.success
       // An update, so that two calls of one round both count.
       yield* state.update(todos, (current) =>
-        merge ? Result.getOrElse(applyTodos(current, given, merge), () => current) : list
+        merge ? Result.getOrElse(applyTodos(current, items, merge), () => current) : list
       )
       return render(yield* state.get(todos))
     })

@@ -57,12 +57,12 @@ const bringIn =
 
 const prompt = `You see only some of your tools. When you need one that you do not see, describe what it should do to ${searchTool}; what it finds is yours from your next turn on.`
 
-const report = (found: ReadonlyArray<ToolDefinition>): string =>
-  found.length === 0
+const report = (tools: ReadonlyArray<ToolDefinition>): string =>
+  tools.length === 0
     ? "No tool fits. Try other words, or go on without one."
     : [
         "You can call these from your next turn on:",
-        ...found.map((tool) => `- ${tool.name}: ${tool.description}`)
+        ...tools.map((tool) => `- ${tool.name}: ${tool.description}`)
       ].join("\n")
 
 /** A tool whose schema the provider loads when its own search finds the tool: the same one each time. */

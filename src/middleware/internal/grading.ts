@@ -121,14 +121,14 @@ export const gradeByModel = Effect.fnUntraced(function* (
   })
   const result = decodeGraded(jsonIn(Message.text(answer)))
   if (Result.isFailure(result)) return undefined
-  const { feedback = "", quality, satisfied, verdicts: said } = result.success
+  const { feedback = "", quality, satisfied, verdicts: judgements } = result.success
   const isWhole =
     (measure.words === undefined || satisfied !== undefined) &&
-    (measure.each.length === 0 || said !== undefined) &&
+    (measure.each.length === 0 || judgements !== undefined) &&
     (!measure.hasQuality || quality !== undefined)
   if (!isWhole) return undefined
   const verdicts = measure.each.map((criterion, index) => {
-    const verdict = said?.find((one) => one.criterion === index + 1)
+    const verdict = judgements?.find((one) => one.criterion === index + 1)
     const quote = verdict?.quote ?? ""
     return { criterion, isMet: verdict?.met === true && isQuoteOf(quote, evidence), quote }
   })

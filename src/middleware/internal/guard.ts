@@ -95,13 +95,13 @@ export const checkFirst = <E, R, E2>(turn: Turn, check: Effect.Effect<Verdict, E
 export const checkBeside = <E, R, E2>(turn: Turn, check: Effect.Effect<Verdict, E, R>, onTrip: OnTrip<E2>) =>
   streamed<E, R, E2>(
     turn,
-    (held) =>
+    (holdUntil) =>
       Stream.unwrap(
         Effect.map(Effect.forkScoped(check), (fiber) => {
           const verdict = Fiber.join(fiber)
           const tripped = Effect.flatMap(verdict, (it) => (it._tag === "Pass" ? Effect.never : unlessTripped(it, it)))
           return Stream.interruptWhen(
-            held(() => verdict),
+            holdUntil(() => verdict),
             tripped
           )
         })
@@ -113,7 +113,7 @@ export const checkBeside = <E, R, E2>(turn: Turn, check: Effect.Effect<Verdict, 
 export const after = <E, R, E2>(turn: Turn, check: Check<E, R>, onTrip: OnTrip<E2>) =>
   streamed<E, R, E2>(
     turn,
-    (held) => held((message) => (isEmpty(message) ? Effect.succeed(pass) : check(message))),
+    (holdUntil) => holdUntil((message) => (isEmpty(message) ? Effect.succeed(pass) : check(message))),
     onTrip
   )
 

@@ -45,9 +45,9 @@ const withoutCall = (message: Message.AiMessage, callId: string): Message.AiMess
  */
 export const conversation = (
   history: ReadonlyArray<Message.Message>,
-  said: ReadonlyMap<string, Spoken>
+  speeches: ReadonlyMap<string, Spoken>
 ): ReadonlyArray<Message.Message> => {
-  if (said.size === 0) return history
+  if (speeches.size === 0) return history
   const all: Array<Message.Message> = []
   let current: Spoken | undefined
   const close = () => {
@@ -60,7 +60,7 @@ export const conversation = (
       continue
     }
     close()
-    current = message.role === "ai" ? said.get(message.id) : undefined
+    current = message.role === "ai" ? speeches.get(message.id) : undefined
     const rest = message.role === "ai" && current !== undefined ? withoutCall(message, current.callId) : message
     if (rest !== undefined) all.push(rest)
   }

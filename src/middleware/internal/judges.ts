@@ -71,10 +71,10 @@ export const judgeByText = (rules: string) => {
     if (sections.length === 0) return Effect.succeed(requests.map(() => person))
     return Effect.map(Agent.run(agent, sections.join("\n\n")), ({ output }) =>
       texts.map((text, index) => {
-        const [said, another] = output.decisions.filter(({ request }) => request === index + 1)
-        if (said === undefined || another !== undefined || text.length > longest) return person
-        if (said.verdict === "refuse") return refuse(cut(oneLine(said.reason), 500))
-        return said.verdict === "approve" ? approve : person
+        const [decision, another] = output.decisions.filter(({ request }) => request === index + 1)
+        if (decision === undefined || another !== undefined || text.length > longest) return person
+        if (decision.verdict === "refuse") return refuse(cut(oneLine(decision.reason), 500))
+        return decision.verdict === "approve" ? approve : person
       })
     )
   }

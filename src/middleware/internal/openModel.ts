@@ -58,11 +58,13 @@ const openOnce = <E, R>(layer: Layer.Layer<ChatModel.ChatModel, E, R>, run: Run)
 }
 
 /** Makes the openings of each run, in the order of the layers. */
-export const makeOpenings = <L extends ReadonlyArray<Layer.Layer<ChatModel.ChatModel, unknown, unknown>>>(given: L) => {
+export const makeOpenings = <L extends ReadonlyArray<Layer.Layer<ChatModel.ChatModel, unknown, unknown>>>(
+  modelLayers: L
+) => {
   type E = Layer.Error<L[number]>
   type R = Layer.Services<L[number]>
   // Each layer's failures and requirements are in the union of all.
-  const layers = given as ReadonlyArray<Layer.Layer<ChatModel.ChatModel, E, R>>
+  const layers = modelLayers as ReadonlyArray<Layer.Layer<ChatModel.ChatModel, E, R>>
   const openings = Attached.make<Run, ReadonlyArray<Opening<E, R>>>()
   return (run: Run): ReadonlyArray<Opening<E, R>> => {
     const runOpenings = openings.get(run) ?? layers.map((layer) => openOnce(layer, run))

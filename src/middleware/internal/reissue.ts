@@ -35,8 +35,8 @@ type Read<R> = Pull.Pull<Parts, ModelError, void, R>
 interface Pulled<R> {
   readonly scope: Scope.Scope
   read: Read<R>
-  shown: boolean
-  acted: boolean
+  isShown: boolean
+  hasActed: boolean
 }
 
 /** Outer middleware only knows a model's failures. Other failures pass as defects. */
@@ -49,8 +49,8 @@ const begin = <E, R>(pulled: Pulled<R>, { nextAttempt, onDone, turn }: Reissued<
   const watch = (parts: Parts): Parts => {
     for (const part of parts) {
       // Nobody sees that a turn was accepted.
-      if (part._tag !== "TurnAccepted") pulled.shown = part._tag !== "TurnRestarted"
-      if (part._tag === "ToolCallStart" && part.providerExecuted === true) pulled.acted = true
+      if (part._tag !== "TurnAccepted") pulled.isShown = part._tag !== "TurnRestarted"
+      if (part._tag === "ToolCallStart" && part.providerExecuted === true) pulled.hasActed = true
       else if (part._tag === "TurnDone") onDone?.(part.message)
     }
     return parts
@@ -61,11 +61,11 @@ const begin = <E, R>(pulled: Pulled<R>, { nextAttempt, onDone, turn }: Reissued<
       : Effect.catchIf(Effect.failCause(cause), isModelError, (error) =>
           Effect.gen(function* () {
             yield* Scope.close(own, Exit.fail(error))
-            if (pulled.acted) return yield* Effect.fail(error)
+            if (pulled.hasActed) return yield* Effect.fail(error)
             const { reason, turn } = yield* keepModelErrors(nextAttempt(error))
             pulled.read = begin(pulled, { turn, nextAttempt, onDone })
-            if (!pulled.shown) return yield* pulled.read
-            pulled.shown = false
+            if (!pulled.isShown) return yield* pulled.read
+            pulled.isShown = false
             return Arr.of<TurnPart>({ _tag: "TurnRestarted", reason })
           })
         )
@@ -89,9 +89,9 @@ export const reissue = <E, R>(
     fromPull((scope) => {
       const pulled: Pulled<R> = {
         scope,
-        read: Effect.flatMap(keepModelErrors(ask), (asked) => begin(pulled, asked)),
-        shown: false,
-        acted: false
+        read: Effect.flatMap(keepModelErrors(ask), (reissued) => begin(pulled, reissued)),
+        isShown: false,
+        hasActed: false
       }
       return Effect.succeed(Effect.suspend(() => pulled.read))
     })

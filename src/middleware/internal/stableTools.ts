@@ -70,8 +70,8 @@ const digestOf = (one: Kept["shown"][number]): string => {
 }
 
 /** The new or changed tools, and the removed ones. */
-const differences = (shown: Kept["shown"], tools: ReadonlyArray<ToolDefinition>): ReadonlyMap<string, string> => {
-  const before = new Map(shown.map((one) => [one.name, one]))
+const differences = (originals: Kept["shown"], tools: ReadonlyArray<ToolDefinition>): ReadonlyMap<string, string> => {
+  const before = new Map(originals.map((one) => [one.name, one]))
   const different = new Map<string, string>()
   for (const one of tools) {
     const was = before.get(one.name)
@@ -88,12 +88,12 @@ const differences = (shown: Kept["shown"], tools: ReadonlyArray<ToolDefinition>)
  * Formats the changes since the last announcement. A tool is one line of JSON, so that none can pass for another line.
  */
 const tell = (
-  told: ReadonlyMap<string, string>,
+  before: ReadonlyMap<string, string>,
   now: ReadonlyMap<string, string>,
   tools: ReadonlyArray<ToolDefinition>
 ): string => {
   const there = new Map(tools.map((one) => [one.name, one]))
-  const names = [...new Set([...told.keys(), ...now.keys()])].filter((name) => told.get(name) !== now.get(name))
+  const names = [...new Set([...before.keys(), ...now.keys()])].filter((name) => before.get(name) !== now.get(name))
   const described = names.flatMap((name) => {
     const one = now.get(name) === undefined ? undefined : there.get(name)
     return one === undefined ? [] : [JSON.stringify({ name, description: one.description, parameters: one.parameters })]
@@ -110,25 +110,25 @@ const tell = (
 
 /** A history as sent: with the announcements, and with the calls as the model wrote them. It grows with the history. */
 interface View {
-  readonly kept: Kept
+  readonly record: Kept
   readonly names: ReadonlySet<string>
   readonly after: ReadonlyMap<string, string>
   list: ReadonlyArray<Message.Message>
   readonly of: Array<Message.Message>
-  readonly shown: Array<Message.Message>
+  readonly messages: Array<Message.Message>
   /** The number of placed announcements. */
-  found: number
+  count: number
   isSame: boolean
 }
 
-const fresh = (kept: Kept): View => ({
-  kept,
-  names: new Set(kept.shown.map((one) => one.name)),
-  after: new Map(kept.notices.map((notice) => [notice.after, notice.text])),
+const fresh = (record: Kept): View => ({
+  record,
+  names: new Set(record.shown.map((one) => one.name)),
+  after: new Map(record.notices.map((notice) => [notice.after, notice.text])),
   list: [],
   of: [],
-  shown: [],
-  found: 0,
+  messages: [],
+  count: 0,
   isSame: true
 })
 
@@ -147,12 +147,12 @@ const extend = (view: View, messages: ReadonlyArray<Message.Message>): void => {
   for (const message of messages.slice(view.of.length)) {
     view.of.push(message)
     const copy = asWritten(view.names, message)
-    view.shown.push(copy)
+    view.messages.push(copy)
     view.isSame &&= copy === message
     const text = view.after.get(message.id)
     if (text === undefined) continue
-    view.shown.push(Message.human(text, { id: `${message.id}-tools`, source }))
-    view.found++
+    view.messages.push(Message.human(text, { id: `${message.id}-tools`, source }))
+    view.count++
     view.isSame = false
   }
 }
@@ -190,22 +190,22 @@ interface Known {
 export const make = () => {
   const runs = Attached.make<Run, Known>()
 
-  const viewed = (known: Known, kept: Kept, messages: ReadonlyArray<Message.Message>): View => {
-    if (known.view.kept !== kept || !beginsWith(messages, known.view)) {
-      if (known.view.kept.shown !== kept.shown)
-        known.definitions = kept.shown.map((one) => ({ ...one, annotations: {} }))
-      known.view = fresh(kept)
+  const viewed = (cache: Known, record: Kept, messages: ReadonlyArray<Message.Message>): View => {
+    if (cache.view.record !== record || !beginsWith(messages, cache.view)) {
+      if (cache.view.record.shown !== record.shown)
+        cache.definitions = record.shown.map((one) => ({ ...one, annotations: {} }))
+      cache.view = fresh(record)
     }
-    extend(known.view, messages)
-    return known.view
+    extend(cache.view, messages)
+    return cache.view
   }
 
-  const keep = Effect.fnUntraced(function* (run: Run, known: Known, request: ModelRequest) {
+  const keep = Effect.fnUntraced(function* (run: Run, cache: Known, request: ModelRequest) {
     const { messages } = request
     const tools = request.tools.filter(({ hidden }) => hidden !== true)
     const record = yield* run.state.get(slot)
     const isBegun = messages.some(({ role }) => role === "ai")
-    const isWhole = isBegun && viewed(known, record, messages).found === record.notices.length
+    const isWhole = isBegun && viewed(cache, record, messages).count === record.notices.length
     const afresh: Kept = {
       shown: tools.map(({ description, name, parameters }) => ({ name, description, parameters })),
       told: [],
@@ -213,8 +213,8 @@ export const make = () => {
     }
     const isShown = isWhole && record.shown.some(({ name }) => name === callTool)
     if (!isShown) return yield* run.state.set(slot, afresh)
-    if (known.tools === request.tools) return
-    known.tools = request.tools
+    if (cache.tools === request.tools) return
+    cache.tools = request.tools
     const lastDifferences = new Map(record.told)
     const now = differences(record.shown, tools)
     if (now.size === lastDifferences.size && [...now].every(([name, digest]) => lastDifferences.get(name) === digest))
@@ -250,7 +250,7 @@ export const make = () => {
         const view = viewed(cache, record, request.messages)
         const stableRequest = {
           ...request,
-          messages: view.isSame ? request.messages : view.shown,
+          messages: view.isSame ? request.messages : view.messages,
           // The marks count other messages.
           cacheHints: view.isSame ? request.cacheHints : [],
           // The tool choice expresses a last turn without tools, or with only one.

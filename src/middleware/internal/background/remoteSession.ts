@@ -41,14 +41,14 @@ export interface Account {
 export const makeSession = (
   client: Client,
   pollInterval: number,
-  kept: Kept | undefined,
+  record: Kept | undefined,
   { spent, usedUp }: Account
 ): Session => {
-  let run: RemoteRun | undefined = kept
+  let run: RemoteRun | undefined = record
   /** True if the run may still be running there. */
-  let isOpen = kept !== undefined
+  let isOpen = record !== undefined
   /** True if the run waited for a person there. */
-  let wasAsked = kept?.wasAsked === true
+  let wasAsked = record?.wasAsked === true
   /** True while another run replaces this one. */
   let isReplacing = false
 

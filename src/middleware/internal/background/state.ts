@@ -94,13 +94,13 @@ const same = (record: Record, task: Task): boolean =>
  * Copies a task's status to its record. An unknown status needs an announcement, unless `seen`: a result announces it.
  * Returns whether the task ended or stopped since.
  */
-export const absorb = Effect.fnUntraced(function* (state: Store, record: Record, task: Task, seen: boolean) {
+export const absorb = Effect.fnUntraced(function* (state: Store, record: Record, task: Task, isSeen: boolean) {
   const isNew = task.status !== record.status || task.turn !== record.turn
-  if (same(record, task) && (record.told || !seen)) return false
+  if (same(record, task) && (record.told || !isSeen)) return false
   if (task.status !== "running" && (isNew || task.updatedAt !== record.updatedAt)) {
     yield* state.set(textAt(String(record.place)), task.text)
   }
-  const isTold = seen || task.status === "running" || (record.told && !isNew)
+  const isTold = isSeen || task.status === "running" || (record.told && !isNew)
   yield* change(state, record.id, ({ notice, ...rest }) => ({
     ...rest,
     status: task.status,

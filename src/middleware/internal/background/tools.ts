@@ -76,7 +76,7 @@ const starting = (settings: Settings, names: string) =>
         const task = yield* Effect.catch(restore(tasks.start(request)), tell)
         const cancel = Effect.ignore(tasks.cancel(task.key))
         if (nested) yield* Scope.addFinalizer(run.scope, cancel)
-        const noted = Effect.tap(remember(run.state, task), (made) => report(run, made, task))
+        const noted = Effect.tap(remember(run.state, task), (recordId) => report(run, recordId, task))
         // Nobody could ask for an unrecorded task.
         return yield* Effect.onInterrupt(restore(noted), () => cancel)
       })

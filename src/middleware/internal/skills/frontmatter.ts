@@ -105,10 +105,10 @@ const parseYaml = (yaml: Yaml, source: string): Result.Result<unknown, string> =
 }
 
 /** Splits `Read Bash(git add:*)` at blanks or commas, but not within parentheses. */
-const entriesOf = (given: string | ReadonlyArray<string>): ReadonlyArray<string> =>
-  typeof given === "string"
-    ? (given.match(/[^\s,()]+(?:\([^)]*\))?|\([^)]*\)/g) ?? [])
-    : given.map((one) => one.trim()).filter((one) => one !== "")
+const entriesOf = (value: string | ReadonlyArray<string>): ReadonlyArray<string> =>
+  typeof value === "string"
+    ? (value.match(/[^\s,()]+(?:\([^)]*\))?|\([^)]*\)/g) ?? [])
+    : value.map((one) => one.trim()).filter((one) => one !== "")
 
 /** Separates a file's frontmatter, if it has any, from the rest. */
 const splitFile = (

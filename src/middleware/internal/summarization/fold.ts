@@ -32,11 +32,14 @@ const namedIn = ({ arguments: args, name }: ToolCall): ReadonlyArray<string> => 
 }
 
 /** The files that these messages changed, added to the known ones; the latest come last. Failed calls don't count. */
-const filesIn = (messages: ReadonlyArray<Message.Message>, known: ReadonlyArray<string>): ReadonlyArray<string> => {
+const filesIn = (
+  messages: ReadonlyArray<Message.Message>,
+  earlierFiles: ReadonlyArray<string>
+): ReadonlyArray<string> => {
   const failed = new Set(
     messages.flatMap((message) => (message.role === "tool" && message.isError ? [message.toolCallId] : []))
   )
-  const files = new Set(known)
+  const files = new Set(earlierFiles)
   for (const message of messages) {
     if (message.role !== "ai") continue
     for (const call of message.toolCalls) {
@@ -90,10 +93,10 @@ const head = `[What follows is a summary of the conversation so far. It takes th
 
 `
 
-const restOf = (files: ReadonlyArray<string>, kept: string, offloaded: Offload | undefined): string =>
+const restOf = (files: ReadonlyArray<string>, notes: string, offloaded: Offload | undefined): string =>
   [
     ...(files.length === 0 ? [] : [`## Files changed\n${list(files)}`]),
-    ...(kept === "" ? [] : [kept]),
+    ...(notes === "" ? [] : [notes]),
     ...(offloaded === undefined || offloaded.files.length === 0 ? [] : [whereabouts(offloaded)])
   ]
     .map((section) => `\n\n${section}`)
@@ -135,9 +138,9 @@ const foldUnder = Effect.fnUntraced(function* <E, R>(outside: Outside<E, R>, at:
     one !== undefined && locate(history, one.through) >= end ? one : undefined
   const base: Record = defined({ ...others, files, trim: keepLater(trimmed), clip: keepLater(clip) })
   const fold = { through: refAt(history, end - 1), pins: pinsOf(at, end - 1), id: makeId(), head, body }
-  const folded = (written: Offload | undefined): Record => ({
+  const folded = (archive: Offload | undefined): Record => ({
     ...base,
-    fold: { ...fold, rest: restOf(files, notes, written) }
+    fold: { ...fold, rest: restOf(files, notes, archive) }
   })
   const isShorter = (one: Record): boolean => viewOf(history, one, meter).tokens < view.tokens
   const plain = folded(undefined)

@@ -59,12 +59,12 @@ const clauseProgress = ({ fraction, messages, tokens }: Amount, size: Size, wind
  * Derives the limits for a window in tokens. An unknown window is assumed to be small enough for local models, but not
  * smaller than the trigger demands.
  */
-export const limitsOf = (clauses: ReadonlyArray<Amount>, tail: Amount, known: number | undefined): Limits => {
-  const assumed = known ?? unknownWindow
+export const limitsOf = (clauses: ReadonlyArray<Amount>, tail: Amount, tokens: number | undefined): Limits => {
+  const assumed = tokens ?? unknownWindow
   const inTokens = clauses.map((clause) => tokensOf(clause, assumed)).filter(Number.isFinite)
   const trigger = inTokens.length === 0 ? 0.85 * assumed : Math.min(...inTokens)
   const inMessages = Math.min(...clauses.map((clause) => clause.messages ?? Infinity))
-  const window = known ?? Math.max(assumed, trigger / 0.85)
+  const window = tokens ?? Math.max(assumed, trigger / 0.85)
   return {
     window,
     trigger,

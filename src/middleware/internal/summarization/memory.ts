@@ -20,8 +20,8 @@ export interface Pending {
 }
 
 /** The limits for a window in tokens. */
-interface Known {
-  readonly known: number | undefined
+interface WindowLimits {
+  readonly tokens: number | undefined
   readonly limits: Limits
 }
 
@@ -35,14 +35,14 @@ export interface Memory {
   /** The window implied by an overflow without a limit, in tokens. */
   window: number | undefined
   /** The limits for the last known window. */
-  limits: Known | undefined
+  limits: WindowLimits | undefined
   /** The last request's share of the trigger, and the share from which another attempt is worthwhile. */
   progress: number
   retryAt: number
   isWindowTold: boolean
   author: Author | undefined
   /** The last request of this run. */
-  sent: ModelRequest | undefined
+  lastRequest: ModelRequest | undefined
   pending: Pending | undefined
 }
 
@@ -63,12 +63,12 @@ const largestRatio = 4
 const sound = (ratio: number): number => (Number.isFinite(ratio) ? Math.min(largestRatio, Math.max(0.5, ratio)) : 1)
 
 /** Reports whether a provider's limit is plausible: not far below an accepted request. */
-const isLimit = (tokens: number | undefined, sent: number): tokens is number =>
-  tokens !== undefined && Number.isFinite(tokens) && tokens > sent / 20
+const isLimit = (tokens: number | undefined, sentTokens: number): tokens is number =>
+  tokens !== undefined && Number.isFinite(tokens) && tokens > sentTokens / 20
 
 /** Learns the ratio of the provider's tokens to the meter's from one request. */
-export const learn = (memory: Memory, counted: number, read: number): void => {
-  if (read > 0 && counted >= leastCounted) memory.ratio = sound(read / counted)
+export const learn = (memory: Memory, counted: number, actual: number): void => {
+  if (actual > 0 && counted >= leastCounted) memory.ratio = sound(actual / counted)
 }
 
 /** The smallest named window in tokens; `undefined` without any. */
@@ -94,7 +94,7 @@ export const makeMemories = (measure: Measure) => {
     blind: makeMeter(measure.counter, false, counted)
   }
   // Most runs have the same window as the last one.
-  let last: Known | undefined
+  let last: WindowLimits | undefined
 
   const of = (run: Run): Memory => {
     const existing = memories.get(run)
@@ -111,7 +111,7 @@ export const makeMemories = (measure: Measure) => {
       retryAt: 1,
       isWindowTold: false,
       author: undefined,
-      sent: undefined,
+      lastRequest: undefined,
       pending: undefined
     }
     memories.set(run, memory)
@@ -122,10 +122,10 @@ export const makeMemories = (measure: Measure) => {
   const windowOf = (run: Run, record: Record): number | undefined =>
     smallest(namedWindow(measure, run, record), of(run).window)
 
-  const limitsIn = (memory: Memory, known: number | undefined): Limits => {
-    if (memory.limits !== undefined && memory.limits.known === known) return memory.limits.limits
-    if (last === undefined || last.known !== known)
-      last = { known, limits: limitsOf(measure.clauses, measure.tail, known) }
+  const limitsIn = (memory: Memory, tokens: number | undefined): Limits => {
+    if (memory.limits !== undefined && memory.limits.tokens === tokens) return memory.limits.limits
+    if (last === undefined || last.tokens !== tokens)
+      last = { tokens, limits: limitsOf(measure.clauses, measure.tail, tokens) }
     memory.limits = last
     return last.limits
   }

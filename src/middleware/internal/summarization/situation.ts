@@ -64,7 +64,7 @@ export const offloaded = Effect.fnUntraced(function* <E, R>(outside: Outside<E, 
   const backend = yield* outside.backend
   if (backend === undefined) return undefined
   return yield* Effect.matchEffect(offload(backend, at.run, at.history, at.record.offload, end), {
-    onSuccess: (done) => Effect.succeed<Offload | undefined>(done),
+    onSuccess: (result) => Effect.succeed<Offload | undefined>(result),
     onFailure: (error) =>
       Effect.as(at.run.warn("summarization-offload", `The history was not written down: ${error.message}`), undefined)
   })

@@ -48,8 +48,8 @@ const both = (left: Label | undefined, right: Label): Label =>
     ? right
     : { isDirty: left.isDirty || right.isDirty, secrets: [...new Set([...left.secrets, ...right.secrets])] }
 
-const isIn = (label: Label, known: Label): boolean =>
-  (known.isDirty || !label.isDirty) && label.secrets.every((secret) => known.secrets.includes(secret))
+const isIn = (label: Label, whole: Label): boolean =>
+  (whole.isDirty || !label.isDirty) && label.secrets.every((secret) => whole.secrets.includes(secret))
 
 /** The folders above a path, the nearest first, without the root. */
 const ancestors = (path: string): ReadonlyArray<string> => {
@@ -89,8 +89,8 @@ const makeLabels = (backend: Backend.Service) => {
   const ignore = Effect.suspend(() =>
     isIgnored
       ? Effect.void
-      : Effect.map(Effect.result(backend.write(`${labelsFolder}/.gitignore`, "*\n", { create: true })), (written) => {
-          isIgnored = Result.isSuccess(written) || written.failure.reason._tag === "AlreadyExists"
+      : Effect.map(Effect.result(backend.write(`${labelsFolder}/.gitignore`, "*\n", { create: true })), (result) => {
+          isIgnored = Result.isSuccess(result) || result.failure.reason._tag === "AlreadyExists"
         })
   )
 
@@ -105,7 +105,7 @@ const makeLabels = (backend: Backend.Service) => {
             ? Effect.succeed([])
             : Effect.fail(file.error)
       )
-    ).pipe(Effect.map((found) => found.flat()))
+    ).pipe(Effect.map((lists) => lists.flat()))
 
   /** Finds the files of the labels of a folder and of all that is below it. */
   const below = (folder: string) =>
@@ -165,8 +165,8 @@ const makeLabels = (backend: Backend.Service) => {
         const { files, isWhole } = yield* below(source)
         if (!isWhole) yield* addAll([[contentLabel(target), unknown]])
         const copied = yield* Effect.forEach(isWhole ? files : [], (file) =>
-          Effect.map(readLabels([file]), (found) =>
-            found.map(([, label]) => [mirror(target) + file.slice(mirror(source).length), label] as const)
+          Effect.map(readLabels([file]), (entries) =>
+            entries.map(([, label]) => [mirror(target) + file.slice(mirror(source).length), label] as const)
           )
         )
         const above = yield* readLabels([...ancestors(source), "/"].map(contentLabel))
@@ -207,8 +207,8 @@ const makeWatch = (backend: Backend.Service, { isMarked, mark, roots }: Marks) =
           })
     )
 
-  const marking = (found: ReadonlyArray<readonly [path: string, label: Label]>) =>
-    Effect.forEach(found, ([path, label]) => mark(path, label), { discard: true })
+  const marking = (entries: ReadonlyArray<readonly [path: string, label: Label]>) =>
+    Effect.forEach(entries, ([path, label]) => mark(path, label), { discard: true })
 
   /** Marks the run that has read something outside of the trusted folders. */
   const trusting = (paths: ReadonlyArray<string>) => {
@@ -310,7 +310,7 @@ export const labelled = (backend: Backend.Service, marks: Marks): Backend.Servic
       Effect.andThen(rejectLabels("read", [path]), runThenLook(backend.read(path, window), reading([path]))),
     grep: (query) =>
       runThenLook(
-        Effect.map(backend.grep(query), (found) => ({ ...found, files: found.files.filter(isShown) })),
+        Effect.map(backend.grep(query), (result) => ({ ...result, files: result.files.filter(isShown) })),
         searching(query.path ?? "/")
       ),
     download: (paths) =>

@@ -158,12 +158,12 @@ export const wordsOf = (run: Run, outer: AgentState.Store | undefined): string =
 export const misnamed = (
   { acts = [], harmless = [], trusted = [], untrusted = [] }: Words,
   more: ReadonlyArray<string>,
-  unknown: (names: ReadonlyArray<string>, tools: ReadonlySet<string>) => string | undefined,
+  findUnknown: (names: ReadonlyArray<string>, tools: ReadonlySet<string>) => string | undefined,
   reach: ReadonlySet<string>
 ): string | undefined => {
   // Tools of servers come later, and have their name with the server's.
   const own = (names: ReadonlyArray<string>) => names.filter((one) => !one.includes("__"))
-  const problem = unknown(own([...untrusted, ...acts, ...trusted, ...harmless, ...more]), reach)
+  const problem = findUnknown(own([...untrusted, ...acts, ...trusted, ...harmless, ...more]), reach)
   if (problem !== undefined) return problem
   const inexact = own([...trusted, ...harmless]).find((one) => !reach.has(one))
   return inexact === undefined
