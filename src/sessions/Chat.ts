@@ -106,8 +106,8 @@ export const make = Effect.fnUntraced(function* <O, E, R>(
   /** Takes the turn until the scope is closed. */
   const begin = Effect.mapError(take(store, threadId, options?.busy ?? "queue"), () => new ChatBusy({ threadId }))
   /** The context of the turn. */
-  const inTurn = Effect.map(Effect.zip(Held, begin), ([outer, held]) =>
-    Context.make(Journal, { open }).pipe(Context.add(Held, [...outer, held]))
+  const inTurn = Effect.map(Effect.zip(Held, begin), ([outer, holder]) =>
+    Context.make(Journal, { open }).pipe(Context.add(Held, [...outer, holder]))
   )
 
   const send = (input: Agent.Input) =>

@@ -49,7 +49,7 @@ import type { Aim } from "./internal/checkpoints/entry.ts"
 import { makeRecorder, type Place } from "./internal/checkpoints/recorder.ts"
 import { closedFolders, type Failed, removeTemporaries, restorePaths } from "./internal/checkpoints/restore.ts"
 import { type Act, openRows, type Turn } from "./internal/checkpoints/rows.ts"
-import { nothingKnown } from "./internal/checkpoints/scan.ts"
+import { emptySnapshot } from "./internal/checkpoints/scan.ts"
 import { isHalfWay, keepOverwritten, planSteps, type Step } from "./internal/checkpoints/steps.ts"
 import { type Locate, watch } from "./internal/checkpoints/watch.ts"
 import { guarded } from "./internal/operation.ts"
@@ -313,7 +313,7 @@ const make = (place: Place, options: Options): Service => {
     turns: (threadId) => guarded("turns", threadId)(rows.turns(threadId)),
     plan: (turns, to) => guarded("plan", turns[0]?.threadId ?? "")(planSteps(rows, turns, to, limits.fileBytes)),
     content: (hash) => guarded("content", "")(rows.blob(hash)),
-    restore: (given) => within("restore", given.threadId)(restore(given)),
+    restore: (request) => within("restore", request.threadId)(restore(request)),
     complete: within("restore", "")(complete),
     copy: (from, to) => guarded("copy", from)(rows.copy(from, to)),
     remove: (threadId) => guarded("remove", threadId)(rows.remove(threadId))
@@ -340,7 +340,7 @@ export const layer = (options: Options): Layer.Layer<FileCheckpoints, SessionErr
             rows,
             roots: rootsOf(options.folders),
             limits: { fileBytes: maxFileBytes, scanBytes: maxScanBytes, paths: maxPaths, ignored: 5_000 },
-            known: nothingKnown(),
+            snapshot: emptySnapshot(),
             lock: Semaphore.makeUnsafe(1),
             isLoaded: false
           }
@@ -389,8 +389,8 @@ export const record =
         const recording = begun.success
         const sandbox = yield* Effect.serviceOption(Sandbox)
         const files = recording.watch(backend)
-        const commands = Option.map(sandbox, (found) =>
-          found === backend && isSandbox(files) ? files : recording.watch(found)
+        const commands = Option.map(sandbox, (service) =>
+          service === backend && isSandbox(files) ? files : recording.watch(service)
         )
         if (Option.isSome(commands)) yield* recording.prepare
         const watched = Effect.provideService(run, Backend, files)

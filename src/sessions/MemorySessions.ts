@@ -42,7 +42,7 @@ const makeTables = (): Tables => {
       return memory === undefined ? absent : body(memory)
     })
   const each: Each = (body) =>
-    Effect.suspend(() => Effect.map(Effect.forEach([...threads.values()], body), (found) => found.flat()))
+    Effect.suspend(() => Effect.map(Effect.forEach([...threads.values()], body), (lists) => lists.flat()))
   const unlessMoved = <A>(change: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
     Effect.suspend(() => (moved === undefined ? change : Effect.fail(movedTo(moved))))
   return {

@@ -99,7 +99,7 @@ export const make = Effect.fnUntraced(function* (
   const named = Object.assign(client, { file })
   const aside = file === inMemory ? undefined : yield* Aside.make(resolve(file))
   lendWay(named, () => ({
-    ...writesTo(connection.database, semaphore, connection.written, connection.lostPlace),
+    ...writesTo(connection.database, semaphore, connection.noteWrite, connection.lostPlace),
     reads: readsFrom(connection.database),
     aside
   }))

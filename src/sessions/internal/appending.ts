@@ -148,8 +148,8 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
       })
     })
 
-  const append: Service["append"] = Effect.fnUntraced(function* (threadId, { behind: given, entries, leaf }) {
-    const behind = given === undefined ? leaf : given
+  const append: Service["append"] = Effect.fnUntraced(function* (threadId, { behind: point, entries, leaf }) {
+    const behind = point === undefined ? leaf : point
     const batch = { ...(yield* checkEntries(threadId, entries)), behind, leaf }
     if (behind !== leaf) {
       yield* threadOf(tables, "append", threadId)

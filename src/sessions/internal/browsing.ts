@@ -29,10 +29,10 @@ const after = Effect.fnUntraced(function* (operation: string, cursor: string | u
 })
 
 /** Makes a page of items. The query fetched one more than the limit. */
-const paged = <A>(found: ReadonlyArray<A>, limit: number, cursorOf: (last: A) => ReadonlyArray<string | number>) => {
-  const items = found.slice(0, limit)
+const paged = <A>(list: ReadonlyArray<A>, limit: number, cursorOf: (last: A) => ReadonlyArray<string | number>) => {
+  const items = list.slice(0, limit)
   const last = items.at(-1)
-  return { items, next: found.length > limit && last !== undefined ? toCursor(cursorOf(last)) : null }
+  return { items, next: list.length > limit && last !== undefined ? toCursor(cursorOf(last)) : null }
 }
 
 /** Lists threads. */

@@ -90,7 +90,7 @@ export const decodeLine = (line: string): Result.Result<typeof Stored.Type, stri
 
 export const encodeHead = (head: Head): string => JSON.stringify({ v: version, ...head })
 
-export const encodeLine = (stored: typeof Stored.Type): string => JSON.stringify({ v: version, ...stored })
+export const encodeLine = (entry: typeof Stored.Type): string => JSON.stringify({ v: version, ...entry })
 
 const decodeMetadata = Schema.decodeUnknownResult(JsonObject)
 

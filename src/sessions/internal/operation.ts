@@ -20,8 +20,8 @@ export const bounded = (limit: number | undefined, usual: number, most: number):
   limit === undefined || Number.isNaN(limit) ? usual : Math.max(1, Math.min(Math.trunc(limit), most))
 
 /** Checks the id of a new thread, or makes one. */
-export const newId = Effect.fnUntraced(function* (operation: string, given: string | undefined) {
-  const threadId = given ?? (yield* IdGenerator.IdGenerator)()
+export const newId = Effect.fnUntraced(function* (operation: string, id: string | undefined) {
+  const threadId = id ?? (yield* IdGenerator.IdGenerator)()
   const problem = threadIdProblem(threadId)
   if (problem !== undefined) return yield* failure(operation, threadId, { _tag: "InvalidId", problem })
   return threadId

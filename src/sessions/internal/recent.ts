@@ -140,10 +140,10 @@ const make = (): Recent => {
     threads.delete(threadId)
   }
 
-  const keep = (threadId: string, known: Known): void => {
+  const keep = (threadId: string, thread: Known): void => {
     drop(threadId)
-    threads.set(threadId, known)
-    total += known.weight
+    threads.set(threadId, thread)
+    total += thread.weight
     for (const oldest of threads.keys()) {
       if (total <= capacity) break
       drop(oldest)

@@ -54,8 +54,8 @@ const storeOf = (tables: Tables, recent: Recent): Service => {
     leaf: (threadId) =>
       span("SessionStore.leaf")(Effect.map(threadOf(tables, "leaf", threadId), (thread) => thread.leaf)),
 
-    describe: Effect.fnUntraced(function* (threadId, given) {
-      const metadata = yield* metadataOf("describe", threadId, given)
+    describe: Effect.fnUntraced(function* (threadId, input) {
+      const metadata = yield* metadataOf("describe", threadId, input)
       yield* update("describe", threadId, { metadata })
       return yield* threadOf(tables, "describe", threadId)
     }, span("SessionStore.describe")),

@@ -38,10 +38,10 @@ const turnsOf = (store: Service): Map<string, Turn> => {
 }
 
 /** Reports whether no run can get a turn before one of these ends. */
-const isHeldBy = (turn: Turn, held: ReadonlySet<unknown>, seen: Set<Turn> = new Set()): boolean => {
+const isHeldBy = (turn: Turn, holders: ReadonlySet<unknown>, seen: Set<Turn> = new Set()): boolean => {
   if (seen.has(turn) || turn.holder === undefined) return false
   seen.add(turn)
-  return held.has(turn.holder) || [...turn.holder.waits].some((wait) => isHeldBy(wait.turn, held, seen))
+  return holders.has(turn.holder) || [...turn.holder.waits].some((wait) => isHeldBy(wait.turn, holders, seen))
 }
 
 const isHolder = (one: unknown): one is Holder => typeof one === "object" && one !== null && "waits" in one

@@ -67,7 +67,7 @@ export const waitsAt = <E>(path: Path<E>, entryId: string | null): Effect.Effect
 /** The requests that a thread waits for that has these entries. */
 export const waitsIn = ({ entries, leaf }: Content): Effect.Effect<Waits> => {
   if (!entries.some(({ entry }) => isSlot(entry))) return Effect.succeed(none)
-  const byId = new Map(entries.map((stored) => [stored.id, stored]))
+  const byId = new Map(entries.map((entry) => [entry.id, entry]))
   const path: Path<never> = (from, limit) =>
     Effect.sync(() => {
       const part: Array<Stored> = []

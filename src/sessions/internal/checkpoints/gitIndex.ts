@@ -88,15 +88,15 @@ const readIndex = (data: Buffer, top: string, length: number, indexedAt: number)
   return files
 }
 
-/** Reads the index of a folder's repository, unless it is as `known` says. `undefined` without one. */
-export const indexOf = (folder: string, known: Index | undefined): Index | undefined => {
+/** Reads the index of a folder's repository, unless it is as `last` says. `undefined` without one. */
+export const indexOf = (folder: string, last: Index | undefined): Index | undefined => {
   const repository = findRepository(folder)
   if (repository === undefined) return undefined
   const file = join(repository.at, "index")
   const stat = attempt(() => fs.statSync(file))
   if (stat === undefined || stat.size > most) return undefined
   const stamp = `${file}:${stat.ino}:${stat.size}:${stat.mtimeMs}`
-  if (known?.stamp === stamp) return known
+  if (last?.stamp === stamp) return last
   const files = attempt(() =>
     readIndex(fs.readFileSync(file), repository.top, idLength(repository.at), Math.floor(stat.mtimeMs))
   )
@@ -104,8 +104,8 @@ export const indexOf = (folder: string, known: Index | undefined): Index | undef
 }
 
 /** Git may store whole seconds. */
-const isTime = (indexed: number, found: number): boolean =>
-  Math.abs(indexed - found) < 0.001 || (indexed % 1000 === 0 && indexed === Math.floor(found / 1000) * 1000)
+const isTime = (indexed: number, mtime: number): boolean =>
+  Math.abs(indexed - mtime) < 0.001 || (indexed % 1000 === 0 && indexed === Math.floor(mtime / 1000) * 1000)
 
 /** The object of a file that is as git saw it last. */
 export const cleanObject = (index: Index | undefined, path: string, stat: fs.Stats): string | undefined => {

@@ -10,14 +10,14 @@ import { attempt, type Blob, canonicalOf, hashOf, readState, statOf, targetOf } 
 import { type Change, type File, isSame, type State } from "./entry.ts"
 import { readObjects } from "./git.ts"
 import type { Rows, Turn } from "./rows.ts"
-import { type Difference, type Known, type Limits, scan } from "./scan.ts"
+import { type Difference, type Limits, scan, type Snapshot } from "./scan.ts"
 
 /** A place to record: folders of the machine, with their stores. */
 export interface Place {
   readonly rows: Rows
   readonly roots: ReadonlyArray<string>
   readonly limits: Limits
-  readonly known: Known
+  readonly snapshot: Snapshot
   /** One scan at a time. */
   readonly lock: Semaphore.Semaphore
   isLoaded: boolean
@@ -34,7 +34,7 @@ const keyOf = ({ roots }: Place): string => roots.join("\n")
 /** Loads the last scan of an earlier process. */
 const loadKnown = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<void, Fault> {
   if (place.isLoaded) return
-  place.known.entries = yield* place.rows.known(keyOf(place))
+  place.snapshot.entries = yield* place.rows.known(keyOf(place))
   place.isLoaded = true
   yield* place.rows.useRoot(keyOf(place), yield* Clock.currentTimeMillis)
 })
@@ -71,7 +71,7 @@ const copyObjects = Effect.fnUntraced(function* (
 
 /** The last scan of a turn. A turn of another thread may have scanned the same folders since. */
 interface Base {
-  entries: Known["entries"] | undefined
+  entries: Snapshot["entries"] | undefined
 }
 
 /** Scans the folders. Returns the changes since the base, or `undefined` if there are too many paths. */
@@ -79,9 +79,9 @@ const scanPlace = (place: Place, base: Base): Effect.Effect<ReadonlyArray<Differ
   place.lock.withPermits(1)(
     Effect.gen(function* () {
       yield* loadKnown(place)
-      place.known.entries = base.entries ?? place.known.entries
-      const differences = yield* scan(place.roots, place.known, place.limits, keepIn(place))
-      base.entries = place.known.entries
+      place.snapshot.entries = base.entries ?? place.snapshot.entries
+      const differences = yield* scan(place.roots, place.snapshot, place.limits, keepIn(place))
+      base.entries = place.snapshot.entries
       return differences
     })
   )
@@ -228,8 +228,8 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
   })
 
   const leftOut = (): ReadonlyArray<string> => [
-    ...(place.known.isTooLarge ? [`what commands changed: there are more than ${limits.paths} paths`] : []),
-    ...place.known.leftOut
+    ...(place.snapshot.isTooLarge ? [`what commands changed: there are more than ${limits.paths} paths`] : []),
+    ...place.snapshot.leftOut
   ]
 
   /** The scan before the first command. It finds changes of others, which are not the turn's. */
@@ -279,7 +279,7 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
     beforeCommand: Effect.gen(function* () {
       yield* settle
       yield* first
-      if (!turn.isScanned) yield* setTurn({ isScanned: !place.known.isTooLarge, notes: leftOut() })
+      if (!turn.isScanned) yield* setTurn({ isScanned: !place.snapshot.isTooLarge, notes: leftOut() })
     }),
     afterCommand: Effect.suspend(() => {
       isDue = true

@@ -54,8 +54,8 @@ const acts = json(Act)
 const notes = json(Schema.Array(Schema.String))
 const decodeTurn = Schema.decodeUnknownEffect(Turn)
 
-const orCorrupt = <A>(read: Effect.Effect<A, { readonly message: string }>): Effect.Effect<A, Fault> =>
-  Effect.mapError(read, ({ message }) => corrupt(`a file checkpoint: ${message}`))
+const orCorrupt = <A>(reading: Effect.Effect<A, { readonly message: string }>): Effect.Effect<A, Fault> =>
+  Effect.mapError(reading, ({ message }) => corrupt(`a file checkpoint: ${message}`))
 
 const toTurn = (row: Row): Effect.Effect<Turn, Fault> =>
   Effect.flatMap(orCorrupt(notes.decode(row["notes"])), (all) =>
@@ -111,8 +111,8 @@ export const openRows = Effect.fnUntraced(function* (sql: SqlClient) {
           discard: true
         })
 
-  const readTurns = (found: Effect.Effect<ReadonlyArray<Row>, Fault>) =>
-    Effect.flatMap(found, (list) => Effect.forEach(list, toTurn))
+  const readTurns = (query: Effect.Effect<ReadonlyArray<Row>, Fault>) =>
+    Effect.flatMap(query, (list) => Effect.forEach(list, toTurn))
 
   return {
     transaction: inTransaction,
@@ -141,7 +141,7 @@ export const openRows = Effect.fnUntraced(function* (sql: SqlClient) {
             ? Effect.succeed([])
             : rows(sql`SELECT hash FROM checkpoint_blobs WHERE ${sql.in("hash", part)}`)
         ),
-        (found) => new Set(found.flat().map((row) => text(row, "hash")))
+        (lists) => new Set(lists.flat().map((row) => text(row, "hash")))
       ),
 
     addTurn: (turn: Pick<Turn, "at" | "leaf" | "threadId" | "title">): Effect.Effect<Turn, Fault> =>
@@ -163,8 +163,8 @@ export const openRows = Effect.fnUntraced(function* (sql: SqlClient) {
     turns: (threadId: string) =>
       readTurns(rows(sql`SELECT * FROM checkpoint_turns WHERE thread = ${threadId} ORDER BY number`)),
 
-    putChanges: (turn: number, put: ReadonlyArray<Change>): Effect.Effect<void, Fault> =>
-      all(put, (part) =>
+    putChanges: (turn: number, list: ReadonlyArray<Change>): Effect.Effect<void, Fault> =>
+      all(list, (part) =>
         rows(
           sql`INSERT OR REPLACE INTO checkpoint_changes ${sql.insert(
             Arr.map(part, (change) => ({
@@ -197,10 +197,13 @@ export const openRows = Effect.fnUntraced(function* (sql: SqlClient) {
         return entries
       }),
 
-    putKnown: (root: string, put: ReadonlyArray<readonly [path: string, state: State]>): Effect.Effect<void, Fault> =>
+    putKnown: (
+      root: string,
+      states: ReadonlyArray<readonly [path: string, state: State]>
+    ): Effect.Effect<void, Fault> =>
       Effect.andThen(
         all(
-          put.flatMap(([path, entry]) => (entry === undefined ? [] : [{ path, entry }])),
+          states.flatMap(([path, entry]) => (entry === undefined ? [] : [{ path, entry }])),
           (part) =>
             rows(
               sql`INSERT OR REPLACE INTO checkpoint_known ${sql.insert(
@@ -214,7 +217,7 @@ export const openRows = Effect.fnUntraced(function* (sql: SqlClient) {
             )
         ),
         all(
-          put.flatMap(([path, entry]) => (entry === undefined ? [path] : [])),
+          states.flatMap(([path, entry]) => (entry === undefined ? [path] : [])),
           (part) => rows(sql`DELETE FROM checkpoint_known WHERE root = ${root} AND ${sql.in("path", part)}`)
         )
       ),

@@ -22,7 +22,7 @@ export interface Limits {
 }
 
 /** The result of the last scan. Scans change it. */
-export interface Known {
+export interface Snapshot {
   entries: Map<string, Entry>
   /** Folders that are left out. */
   readonly leftOut: Set<string>
@@ -32,7 +32,7 @@ export interface Known {
   isTooLarge: boolean
 }
 
-export const nothingKnown = (): Known => ({
+export const emptySnapshot = (): Snapshot => ({
   entries: new Map(),
   leftOut: new Set(),
   scanned: new Set(),
@@ -111,17 +111,17 @@ const isBelow = (path: string, folders: ReadonlySet<string>): boolean => {
 }
 
 /** Finds large folders that are ignored. Returns true if it found one. */
-const leaveOut = Effect.fnUntraced(function* (root: string, listed: Listed, known: Known, limits: Limits) {
+const leaveOut = Effect.fnUntraced(function* (root: string, listed: Listed, snapshot: Snapshot, limits: Limits) {
   const large = listed.folders.filter(
-    ({ above, count, path }) => above !== undefined && count > limits.ignored && !known.scanned.has(path)
+    ({ above, count, path }) => above !== undefined && count > limits.ignored && !snapshot.scanned.has(path)
   )
   if (large.length === 0) return false
   const paths = large.map(({ path }) => path)
   const ignored = yield* ignoredFolders(root, paths)
   for (const path of paths) {
     const isOut = ignored === undefined ? heaps.has(path.slice(path.lastIndexOf("/") + 1)) : ignored.has(path)
-    if (isOut) known.leftOut.add(path)
-    else known.scanned.add(path)
+    if (isOut) snapshot.leftOut.add(path)
+    else snapshot.scanned.add(path)
   }
   return true
 })
@@ -130,25 +130,25 @@ const leaveOut = Effect.fnUntraced(function* (root: string, listed: Listed, know
 const grain = 25
 
 /** Scans a folder. Returns the entries, with those files whose content is to be read. */
-const look = Effect.fnUntraced(function* (root: string, known: Known, limits: Limits) {
+const look = Effect.fnUntraced(function* (root: string, snapshot: Snapshot, limits: Limits) {
   const most = 2 * limits.paths
-  let listed = yield* list(root, known.leftOut, most)
-  if (listed !== undefined && (yield* leaveOut(root, listed, known, limits))) {
-    listed = yield* list(root, known.leftOut, most)
+  let listed = yield* list(root, snapshot.leftOut, most)
+  if (listed !== undefined && (yield* leaveOut(root, listed, snapshot, limits))) {
+    listed = yield* list(root, snapshot.leftOut, most)
   }
   if (listed === undefined || listed.paths.length > limits.paths) return undefined
-  const index = indexOf(root, known.indexes.get(root))
-  known.indexes.set(root, index)
+  const index = indexOf(root, snapshot.indexes.get(root))
+  snapshot.indexes.set(root, index)
   const entries = new Map<string, Entry>()
   const fresh: Array<{ readonly path: string; readonly file: File; readonly oid: string | undefined }> = []
   yield* inSlices(listed.paths, (path) => {
     const stat = statOf(path)
     if (stat === undefined) {
       // A name that is no UTF-8 can't be written down, so its file can't be found again.
-      if (path.includes("\uFFFD")) known.leftOut.add(path)
+      if (path.includes("\uFFFD")) snapshot.leftOut.add(path)
       return
     }
-    const before = known.entries.get(path)
+    const before = snapshot.entries.get(path)
     if (!stat.isFile()) {
       const entry = entryOf(path, stat)
       if (entry !== undefined) entries.set(path, before !== undefined && isSame(before, entry) ? before : entry)
@@ -166,12 +166,12 @@ const batchBytes = 4_000_000
 /** Reads the content of new files: an object of git is enough, other content is kept. */
 const readFresh = <E>(
   root: string,
-  found: NonNullable<Effect.Success<ReturnType<typeof look>>>,
+  listing: NonNullable<Effect.Success<ReturnType<typeof look>>>,
   limits: Limits,
   keep: (blobs: ReadonlyArray<Blob>) => Effect.Effect<void, E>
 ): Effect.Effect<void, E> =>
   Effect.gen(function* () {
-    const { entries, fresh } = found
+    const { entries, fresh } = listing
     const sizes = yield* objectSizes(
       root,
       fresh.flatMap(({ oid }) => oid ?? [])
@@ -215,18 +215,18 @@ const readFresh = <E>(
  */
 export const scan = <E>(
   roots: ReadonlyArray<string>,
-  known: Known,
+  snapshot: Snapshot,
   limits: Limits,
   keep: (blobs: ReadonlyArray<Blob>) => Effect.Effect<void, E>
 ): Effect.Effect<ReadonlyArray<Difference> | undefined, E> =>
   Effect.gen(function* () {
-    if (known.isTooLarge) return undefined
+    if (snapshot.isTooLarge) return undefined
     const entries = new Map<string, Entry>()
-    const unread = new Set(known.leftOut)
+    const unread = new Set(snapshot.leftOut)
     for (const root of roots) {
-      const listing = yield* look(root, known, limits)
+      const listing = yield* look(root, snapshot, limits)
       if (listing === undefined || entries.size + listing.entries.size > limits.paths) {
-        known.isTooLarge = true
+        snapshot.isTooLarge = true
         return undefined
       }
       yield* readFresh(root, listing, limits, keep)
@@ -234,16 +234,16 @@ export const scan = <E>(
       for (const path of listing.unread) unread.add(path)
     }
     const differences: Array<Difference> = []
-    yield* inSlices(known.entries, ([path, before]) => {
+    yield* inSlices(snapshot.entries, ([path, before]) => {
       const after = entries.get(path)
       if (after === before) return
-      if (after !== undefined || (!isBelow(path, unread) && !isBelow(path, known.leftOut))) {
+      if (after !== undefined || (!isBelow(path, unread) && !isBelow(path, snapshot.leftOut))) {
         differences.push({ path, before, after })
-      } else if (!isBelow(path, known.leftOut)) entries.set(path, before)
+      } else if (!isBelow(path, snapshot.leftOut)) entries.set(path, before)
     })
     for (const [path, after] of entries) {
-      if (!known.entries.has(path)) differences.push({ path, before: undefined, after })
+      if (!snapshot.entries.has(path)) differences.push({ path, before: undefined, after })
     }
-    known.entries = entries
+    snapshot.entries = entries
     return differences
   })

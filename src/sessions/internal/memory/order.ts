@@ -37,8 +37,8 @@ export const firstThreads = (threads: Iterable<Thread>, limit: number): Readonly
     .slice(0, limit)
 
 /** Sorts hits, and gives the first. */
-export const firstHits = (found: Iterable<Hit>, limit: number): ReadonlyArray<Hit> =>
-  [...found].sort(hitOrder).slice(0, limit)
+export const firstHits = (hits: Iterable<Hit>, limit: number): ReadonlyArray<Hit> =>
+  [...hits].sort(hitOrder).slice(0, limit)
 
 const waitOrder = (left: WaitCursor, right: WaitCursor): number =>
   left.at - right.at || compareText(left.requestId, right.requestId) || compareText(left.threadId, right.threadId)
@@ -46,8 +46,8 @@ const waitOrder = (left: WaitCursor, right: WaitCursor): number =>
 const placeOf = ({ request, threadId }: Waiting): WaitCursor => ({ at: request.at, requestId: request.id, threadId })
 
 /** Sorts requests, and gives the first of a query. */
-export const firstWaits = (found: Iterable<Waiting>, { after, limit, threadId }: WaitQuery): ReadonlyArray<Waiting> =>
-  [...found]
+export const firstWaits = (waits: Iterable<Waiting>, { after, limit, threadId }: WaitQuery): ReadonlyArray<Waiting> =>
+  [...waits]
     .filter(
       (one) =>
         (threadId === undefined || one.threadId === threadId) &&

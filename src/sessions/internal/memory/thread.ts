@@ -88,8 +88,8 @@ export const problemOf = ({ entries, leaf }: Content): string | undefined => {
 export const create = (thread: NewThread, content: Content): Memory => {
   const memory = fresh(thread, undefined, content.past)
   memory.archived = content.archived
-  for (const stored of content.entries) {
-    place(memory, stored.id, memory.own.get(stored.parentId ?? ""), stored.at, stored.entry)
+  for (const entry of content.entries) {
+    place(memory, entry.id, memory.own.get(entry.parentId ?? ""), entry.at, entry.entry)
   }
   memory.leaf = memory.own.get(content.leaf ?? "")
   return memory

@@ -18,10 +18,10 @@ const keyOrNull = (id: string | null): string | null => (id === null ? null : ke
 /** Assigns a place and a step to each entry of a new thread. */
 const placeEntries = (thread: string, entries: ReadonlyArray<Stored>) => {
   const places = new Map<string, { readonly place: string; readonly step: number }>()
-  const records = entries.map((stored, index) => {
-    const parent = places.get(stored.parentId ?? "") ?? { place: "-", step: 0 }
-    places.set(stored.id, { place: `${thread}:${index}`, step: parent.step + 1 })
-    return [stored.id, toRecord(stored, parent.place, parent.step + 1), stored.entry._tag === "Label" ? 1 : 0] as const
+  const records = entries.map((entry, index) => {
+    const parent = places.get(entry.parentId ?? "") ?? { place: "-", step: 0 }
+    places.set(entry.id, { place: `${thread}:${index}`, step: parent.step + 1 })
+    return [entry.id, toRecord(entry, parent.place, parent.step + 1), entry.entry._tag === "Label" ? 1 : 0] as const
   })
   return { places, records }
 }
@@ -36,13 +36,13 @@ export const makeChanges = (
 > => {
   /** Reads the reply of a script that appends. */
   const settle = (threadId: string, reply: unknown): Effect.Effect<Appended, Fault> => {
-    const [step = "", taken] = texts(reply)
+    const [step = "", takenId] = texts(reply)
     return step !== ""
       ? Effect.succeed({ _tag: "Done", step: Number(step) })
       : Effect.map(find(threadId), (thread) => ({
           _tag: "Refused",
           thread,
-          ...(taken === undefined ? {} : { taken })
+          ...(takenId === undefined ? {} : { taken: takenId })
         }))
   }
 
@@ -61,7 +61,7 @@ export const makeChanges = (
       }
       const last = places.get(leaf ?? "") ?? { place: "-", step: 0 }
       const origin = past?.origin
-      const newest = entries.reduce((latest, stored) => Math.max(latest, stored.at), 0)
+      const newest = entries.reduce((latest, entry) => Math.max(latest, entry.at), 0)
       const reply = yield* run(
         ...([scripts.publish, thread, threadId, past?.createdAt ?? at, toJson(metadata), archived ? 1 : 0] as const),
         ...([last.place === "-" ? "-" : mark(leaf), last.place, last.step, entries.length, newest] as const),

@@ -39,10 +39,10 @@ export const makeReads = (
     let next = mark(key(from))
     while (records.length < limit && next !== "@-") {
       const size = Math.min(batch, limit - records.length)
-      const [place, ...found] = texts(yield* run(scripts.path, key(threadId), next, size))
+      const [place, ...part] = texts(yield* run(scripts.path, key(threadId), next, size))
       if (place === "!") return yield* Effect.fail(missingEntry)
       if (place === undefined) return records.length === 0 ? [] : yield* Effect.fail(removed)
-      records.push(...found)
+      records.push(...part)
       next = `@${place}`
     }
     return yield* orCorrupt(records.map(readRecord))
@@ -57,15 +57,15 @@ export const makeReads = (
         const [text] = texts(reply)
         if (text === undefined) return Effect.undefined
         const storedEntry = Result.flatMap(toRecordOf(text), (record) =>
-          Result.map(toStored(record), (stored) => ({ ...stored, step: record.step }))
+          Result.map(toStored(record), (entry) => ({ ...entry, step: record.step }))
         )
-        return Effect.map(orCorrupt([storedEntry]), ([stored]) => stored)
+        return Effect.map(orCorrupt([storedEntry]), ([entry]) => entry)
       }),
 
     labels: (threadId) =>
       Effect.flatMap(run(scripts.labels, key(threadId)), (reply) =>
-        Effect.map(orCorrupt(texts(reply).map(readRecord)), (stored) =>
-          stored.flatMap(({ entry }): ReadonlyArray<Label> => (entry._tag === "Label" ? [entry] : []))
+        Effect.map(orCorrupt(texts(reply).map(readRecord)), (entries) =>
+          entries.flatMap(({ entry }): ReadonlyArray<Label> => (entry._tag === "Label" ? [entry] : []))
         )
       ),
 

@@ -40,7 +40,7 @@ export const toPart = ({ at, entry, id, parentId }: Stored): string =>
   `${JSON.stringify([id, parentId, at, entry._tag])}\n${codec.encode(entry)}`
 
 /** Writes a record as the scripts do. */
-export const toRecord = (stored: Stored, place: string, step: number): string => `${place} ${step} ${toPart(stored)}`
+export const toRecord = (entry: Stored, place: string, step: number): string => `${place} ${step} ${toPart(entry)}`
 
 const Line = Schema.Tuple([Schema.String, Schema.NullOr(Schema.String), Schema.Finite, Schema.String])
 const decodeLine = Schema.decodeUnknownResult(Line)

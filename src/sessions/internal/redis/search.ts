@@ -47,7 +47,7 @@ export const makeSearch = (run: scripts.Run, find: Tables["find"]): Tables["sear
   })
 
   const searchThread = Effect.fnUntraced(function* (thread: string, query: SearchQuery, pace: Pace) {
-    let [found, stop]: [ReadonlyArray<Hit>, string] = [[], "-"]
+    let [list, stop]: [ReadonlyArray<Hit>, string] = [[], "-"]
     let isChecked = false
     while (stop !== "0") {
       const [threadId, archived, start = "0", ...records] = texts(yield* run(scripts.talk, thread, stop, batch, most))
@@ -55,10 +55,10 @@ export const makeSearch = (run: scripts.Run, find: Tables["find"]): Tables["sear
       if (!isChecked && !(yield* hasAll(threadId, query.where))) return []
       isChecked = true
       const hits = yield* Effect.forEach(records, (record) => hitsOf(threadId, record, query, pace))
-      found = firstHits([...found, ...hits.flat()], query.limit)
+      list = firstHits([...list, ...hits.flat()], query.limit)
       stop = start
     }
-    return found
+    return list
   })
 
   return Effect.fnUntraced(function* (query) {

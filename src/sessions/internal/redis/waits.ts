@@ -34,16 +34,16 @@ export const makeWaits = (run: scripts.Run, path: Tables["path"]): Pick<Tables, 
   let upto = ""
   const backlog: Backlog = {
     next: Effect.map(run(scripts.unindexed, page), (reply) => {
-      const [next, ...found] = texts(reply)
+      const [next, ...leaves] = texts(reply)
       if (next === undefined) return undefined
       upto = next
-      return Arr.chunksOf(found, 2).map(([threadId, leaf]) => ({ threadId, leaf: unmark(leaf) ?? "" }))
+      return Arr.chunksOf(leaves, 2).map(([threadId, leaf]) => ({ threadId, leaf: unmark(leaf) ?? "" }))
     }),
-    put: (found) =>
+    put: (results) =>
       run(
         scripts.index,
         upto,
-        ...found
+        ...results
           .filter(({ waits }) => waits.length > 0)
           .flatMap(({ leaf, threadId, waits }) => [threadId, `+${leaf}`, toList(waits)])
       )
@@ -62,8 +62,8 @@ export const makeWaits = (run: scripts.Run, path: Tables["path"]): Pick<Tables, 
     }),
     waitingFor: Effect.fnUntraced(function* (requestId) {
       yield* caughtUp
-      const [found] = yield* toWaits(yield* run(scripts.waitingFor, key(requestId)))
-      return found
+      const [waiting] = yield* toWaits(yield* run(scripts.waitingFor, key(requestId)))
+      return waiting
     })
   }
 }

@@ -60,7 +60,7 @@ export const rows = (statement: Statement<Row>): Effect.Effect<ReadonlyArray<Row
 
 /** Gives the first row of a statement. */
 export const first = (statement: Statement<Row>): Effect.Effect<Row | undefined, Fault> =>
-  Effect.map(rows(statement), (found) => found[0])
+  Effect.map(rows(statement), (list) => list[0])
 
 /** Runs an effect in a transaction. */
 export const transaction =

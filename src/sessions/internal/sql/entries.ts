@@ -80,12 +80,12 @@ export const makeEntries = (sql: SqlClient) => {
       rows(
         sql`SELECT * FROM session_path(${key(threadId)}::text, ${key(from)}::text, ${limit}::bigint) ORDER BY distance`
       ),
-      (found) => {
+      (list) => {
         // Only the first entry has no parent.
-        const last = found.at(-1)
+        const last = list.at(-1)
         return last !== undefined && nullable(last, "parent_id") === null && number(last, "step") !== 1
           ? Effect.fail(corrupt(`entry ${text(last, "id")}: its parent is not there`))
-          : orCorrupt(found.map((row) => toStored(row)))
+          : orCorrupt(list.map((row) => toStored(row)))
       }
     )
 
@@ -95,8 +95,8 @@ export const makeEntries = (sql: SqlClient) => {
       Effect.map(
         rows(sql`SELECT e.pk, e.id, e.parent, e.at, e.body FROM session_entries e
           WHERE ${inThread(Math.floor(pk / room), 0, pk)} ORDER BY e.pk DESC LIMIT ${limit}`),
-        (found) =>
-          found.map((row) => [
+        (list) =>
+          list.map((row) => [
             number(row, "pk"),
             text(row, "id"),
             nullableNumber(row, "parent"),
@@ -115,9 +115,9 @@ export const makeEntries = (sql: SqlClient) => {
       rows(sql`WITH RECURSIVE ${line(threadId)}
         SELECT ${columns} FROM line CROSS JOIN session_entries e
         WHERE e.thread = line.thread AND ${kind} = 'Label' AND e.pk <= line.last ORDER BY e.pk`),
-      (found) =>
-        Effect.map(orCorrupt(found.map((row) => toStored(row))), (stored) =>
-          stored.flatMap(({ entry }): ReadonlyArray<Label> => (entry._tag === "Label" ? [entry] : []))
+      (list) =>
+        Effect.map(orCorrupt(list.map((row) => toStored(row))), (entries) =>
+          entries.flatMap(({ entry }): ReadonlyArray<Label> => (entry._tag === "Label" ? [entry] : []))
         )
     )
 

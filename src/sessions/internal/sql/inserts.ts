@@ -27,7 +27,7 @@ const reserveNumbers = (
   database.isPostgres
     ? Effect.map(
         rows(database.sql`SELECT nextval('session_entries_pk_seq') AS pk FROM generate_series(1, ${count}) ORDER BY 1`),
-        (found) => found.map((row) => number(row, "pk"))
+        (list) => list.map((row) => number(row, "pk"))
       )
     : Effect.map(lastOf(database, thread), (last) =>
         Array.from({ length: count }, (_, index) => Math.max(last, thread * room) + 1 + index)

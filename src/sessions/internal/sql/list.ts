@@ -33,7 +33,7 @@ export const makeList = (sql: SqlClient): Tables["list"] => {
     return Effect.flatMap(
       rows(sql`SELECT ${sql.literal(threadColumns)} FROM session_threads t WHERE ${sql.and(conditions)}
         ORDER BY updated_at DESC, id LIMIT ${limit}`),
-      (found) => orCorrupt(found.map(toThread))
+      (list) => orCorrupt(list.map(toThread))
     )
   }
 }

@@ -66,8 +66,8 @@ export const makeMark = (sql: SqlClient): Pick<Tables, "moved" | "close" | "reop
   const moved: Tables["moved"] = Effect.flatMap(first(isMarked), (row) =>
     row === undefined
       ? Effect.undefined
-      : Effect.map(first(sql`SELECT place FROM session_moved_to`), (found) =>
-          found === undefined ? undefined : text(found, "place")
+      : Effect.map(first(sql`SELECT place FROM session_moved_to`), (mark) =>
+          mark === undefined ? undefined : text(mark, "place")
         )
   )
 

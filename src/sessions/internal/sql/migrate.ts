@@ -37,10 +37,10 @@ export const isReadOnly = (sql: SqlClient): Effect.Effect<boolean, Fault> =>
   })
 
 /** Refuses a read-only file with tables of another version. */
-const checkReadOnly = Effect.fnUntraced(function* (sql: SqlClient, known: number): Effect.fn.Return<void, Fault> {
+const checkReadOnly = Effect.fnUntraced(function* (sql: SqlClient, latest: number): Effect.fn.Return<void, Fault> {
   const version = yield* Effect.orElseSucceed(versionOf(sql), () => 0)
-  if (version === known) return
-  const problem = `the file can only be read, and has tables of version ${version}, where this library needs ${known}; copy it to where this process can write`
+  if (version === latest) return
+  const problem = `the file can only be read, and has tables of version ${version}, where this library needs ${latest}; copy it to where this process can write`
   return yield* Effect.fail<Fault>({ reason: { _tag: "Unavailable", problem } })
 })
 

@@ -23,8 +23,8 @@ const mostBytes = 900_000
 const shorten = (word: string): string => word.slice(0, longest).toWellFormed()
 
 /** Writes words as a tsvector without positions; `null` for too many. Words contain no quotes. */
-const toVector = (known: ReadonlyArray<string>): string | null => {
-  const distinct = [...new Set(known.map(shorten))]
+const toVector = (words: ReadonlyArray<string>): string | null => {
+  const distinct = [...new Set(words.map(shorten))]
   // A character of UTF-16 has three bytes of UTF-8 at most.
   const bytes = distinct.reduce((sum, word) => sum + 3 * word.length + 8, 0)
   return bytes > mostBytes ? null : distinct.map((word) => `'${word}'`).join(" ")

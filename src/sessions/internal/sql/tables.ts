@@ -54,8 +54,8 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
   return {
     ...makeMark(sql),
     find,
-    names: Effect.map(rows(sql`SELECT id FROM session_threads WHERE id IS NOT NULL`), (found) =>
-      found.map((row) => ({ threadId: text(row, "id") }))
+    names: Effect.map(rows(sql`SELECT id FROM session_threads WHERE id IS NOT NULL`), (list) =>
+      list.map((row) => ({ threadId: text(row, "id") }))
     ),
     list: makeList(sql),
     search: isReadOnly ? searchByReading(sql) : search.search,
@@ -86,8 +86,8 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
       Effect.flatMap(entries.visible(threadId, id), (entry) =>
         entry === undefined
           ? Effect.undefined
-          : Effect.map(orCorrupt([toStored(entry.row)]), ([stored]) =>
-              stored === undefined ? undefined : { ...stored, step: entry.step }
+          : Effect.map(orCorrupt([toStored(entry.row)]), ([storedEntry]) =>
+              storedEntry === undefined ? undefined : { ...storedEntry, step: entry.step }
             )
       )
   }

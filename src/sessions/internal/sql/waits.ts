@@ -84,10 +84,10 @@ export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
           : [{ threadId: text(row, "id"), leaf: text(row, "leaf_id") }]
       )
     }),
-    put: (found) =>
+    put: (results) =>
       transaction(sql)(
         Effect.gen(function* () {
-          for (const { leaf, threadId, waits } of found) {
+          for (const { leaf, threadId, waits } of results) {
             if (waits.length === 0) continue
             const thread = yield* first(sql`UPDATE session_threads SET archived = archived
               WHERE id = ${threadId} AND leaf_id = ${leaf} RETURNING key, archived`)
@@ -100,8 +100,8 @@ export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
   }
   let upto: number | undefined
   const caughtUp = makeCatchUp(path, backlog)
-  const toList = (found: ReadonlyArray<Row>): Effect.Effect<ReadonlyArray<Waiting>, Fault> =>
-    orCorrupt(found.map(toWaiting))
+  const toList = (list: ReadonlyArray<Row>): Effect.Effect<ReadonlyArray<Waiting>, Fault> =>
+    orCorrupt(list.map(toWaiting))
 
   const waiting: Tables["waiting"] = Effect.fnUntraced(function* (query) {
     yield* caughtUp
@@ -110,8 +110,8 @@ export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
 
   const waitingFor: Tables["waitingFor"] = Effect.fnUntraced(function* (requestId) {
     yield* caughtUp
-    const [found] = yield* toList(yield* rows(selectWaitingFor(sql, requestId)))
-    return found
+    const [item] = yield* toList(yield* rows(selectWaitingFor(sql, requestId)))
+    return item
   })
 
   return { set: setWaits, clear, archive, waiting, waitingFor }

@@ -24,7 +24,7 @@ export const inMemory = ":memory:"
 export interface SqliteConnection extends Connection {
   readonly database: DatabaseSync
   /** Reports a write with its approximate bytes. */
-  readonly written: (bytes: number) => void
+  readonly noteWrite: (bytes: number) => void
   /** The problem of a file that was moved, replaced or removed while it was open. */
   readonly lostPlace: () => Error | undefined
   readonly isTransaction: () => boolean
@@ -95,7 +95,7 @@ const watchPlace = (file: string, path: string): (() => Error | undefined) => {
 /** Makes a connection on an open database. */
 const fromDatabase = (
   database: DatabaseSync,
-  written: (bytes: number) => void,
+  noteWrite: (bytes: number) => void,
   lostPlace: () => Error | undefined = () => undefined
 ): SqliteConnection => {
   const cached = makeCache(database)
@@ -103,7 +103,7 @@ const fromDatabase = (
     if (prepared.isReader) return run(prepared, params, safe)
     const error = lostPlace()
     if (error !== undefined) return Result.fail(toSqlError(error, "execute"))
-    written(params.reduce<number>((sum, one) => sum + (typeof one === "string" ? one.length : 8), 0))
+    noteWrite(params.reduce<number>((sum, one) => sum + (typeof one === "string" ? one.length : 8), 0))
     return run(prepared, params, safe)
   }
   const prepareNew = (sql: string) => prepare(database, sql)
@@ -120,7 +120,7 @@ const fromDatabase = (
       transform === undefined ? rowsOf(sql, params) : Effect.map(rowsOf(sql, params), transform)
   return {
     database,
-    written,
+    noteWrite,
     lostPlace,
     isTransaction: () => database.isTransaction,
     execute: transformed(query(cached, runReported)),

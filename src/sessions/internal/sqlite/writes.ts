@@ -109,7 +109,7 @@ interface Write {
 export const writesTo = (
   database: DatabaseSync,
   semaphore: Semaphore.Semaphore,
-  written: (bytes: number) => void,
+  noteWrite: (bytes: number) => void,
   lostPlace: () => Error | undefined
 ): OwnWrites => {
   const statements = prepare(database)
@@ -169,7 +169,7 @@ export const writesTo = (
       for (const cells of toCells(waits)) statements.wait.run(place.owner, threadId, ...cells)
     }
     // Adjacent rows share pages.
-    written(bytes)
+    noteWrite(bytes)
     if (places.size >= capacity) places.clear()
     places.set(threadId, { ...place, leaf: parent, leafId, step, top: topOf(place.top, entries), last: pk })
     return step

@@ -15,24 +15,24 @@ import type { Tables } from "../tables.ts"
 
 const exportPage = 500
 
-const placeProblem = (known: ReadonlySet<string>, { entry, id, parentId }: Stored): string | undefined => {
+const placeProblem = (ids: ReadonlySet<string>, { entry, id, parentId }: Stored): string | undefined => {
   const invalid = entryIdProblem(id)
   if (invalid !== undefined) return invalid
-  if (known.has(id)) return "another entry has this id"
-  if (parentId !== null && !known.has(parentId)) return "its parent is not before it"
-  return entry._tag === "Label" && entry.target !== null && !known.has(entry.target)
+  if (ids.has(id)) return "another entry has this id"
+  if (parentId !== null && !ids.has(parentId)) return "its parent is not before it"
+  return entry._tag === "Label" && entry.target !== null && !ids.has(entry.target)
     ? "what it names is not before it"
     : undefined
 }
 
 /** Reads an export: a head, and entries of which each comes behind its parent. */
-const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<string, E, R>, given?: string) {
+const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<string, E, R>, ownId?: string) {
   const entries: Array<Stored> = []
   const ids = new Set<string>()
   let head: codec.Head | undefined
   let number = 0
   const refuse = (problem: string) =>
-    failure("import", given ?? head?.threadId ?? "", { _tag: "InvalidEntry", entry: `line ${number}`, problem })
+    failure("import", ownId ?? head?.threadId ?? "", { _tag: "InvalidEntry", entry: `line ${number}`, problem })
   yield* Stream.runForEach(lines, (line) =>
     Effect.suspend(() => {
       number++
@@ -48,7 +48,7 @@ const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<string,
       const bytes = sizeOf(result.success.entry)
       if (bytes > limit) {
         const what = `entry ${result.success.id}`
-        const threadId = given ?? head.threadId
+        const threadId = ownId ?? head.threadId
         return Effect.fail(failure("import", threadId, { _tag: "TooLarge", what, bytes, limit }))
       }
       const problem = placeProblem(ids, result.success)
@@ -60,7 +60,7 @@ const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<string,
   )
   if (head === undefined) return yield* refuse("there is no first line; give all lines of an export")
   if (head.leaf !== null && !ids.has(head.leaf)) return yield* refuse("the leaf is none of the entries")
-  return { head, entries, threadId: given ?? head.threadId }
+  return { head, entries, threadId: ownId ?? head.threadId }
 })
 
 /** Exports threads, and imports them. */
