@@ -89,22 +89,22 @@ const likelihoods = (tokens: ReadonlyArray<Token>, { name, options }: Question):
 }
 
 /** Spreads the rest of the probability evenly over the other options. */
-const spread = ({ options }: Question, chosen: string, certainty: number): ReadonlyArray<number> =>
-  options.map(({ code }) => (code === chosen ? certainty : (1 - certainty) / (options.length - 1)))
+const spread = ({ options }: Question, choice: string, certainty: number): ReadonlyArray<number> =>
+  options.map(({ code }) => (code === choice ? certainty : (1 - certainty) / (options.length - 1)))
 
 const answerOf = (
   question: Question,
-  said: string | number,
+  value: string | number,
   shares: ReadonlyArray<number>
 ): DecisionModel.ProviderAnswer => {
   const { decision, options } = question
   if (decision._tag === "Probability") {
-    const probability = typeof said === "number" ? said : (shares[1] ?? Number.NaN)
+    const probability = typeof value === "number" ? value : (shares[1] ?? Number.NaN)
     return { _tag: "Probability", probability }
   }
   const probabilities = Object.fromEntries(options.map(({ label }, index) => [label, shares[index] ?? 0]))
   if (decision._tag === "Classify") {
-    return { _tag: "Classify", label: options.find(({ code }) => code === said)?.label ?? "", probabilities }
+    return { _tag: "Classify", label: options.find(({ code }) => code === value)?.label ?? "", probabilities }
   }
   const rating = shares.reduce((sum, share, index) => sum + share * index, 0)
   return { _tag: "Rate", rating: Math.min(rating, options.length - 1), probabilities }
@@ -113,12 +113,12 @@ const answerOf = (
 /** Answers a question: by the tokens of the answer, else by its text, whose probabilities are not calibrated. */
 export const readAnswer = (
   question: Question,
-  said: string | number,
+  value: string | number,
   tokens: ReadonlyArray<Token>,
   certainty: number
 ): { readonly answer: DecisionModel.ProviderAnswer; readonly isCalibrated: boolean } => {
   const measured = likelihoods(tokens, question)
   const share = Math.min(1, Math.max(1 / question.options.length, certainty))
-  const answer = answerOf(question, said, measured ?? spread(question, String(said), share))
+  const answer = answerOf(question, value, measured ?? spread(question, String(value), share))
   return { answer, isCalibrated: measured !== undefined }
 }

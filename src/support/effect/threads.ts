@@ -125,8 +125,8 @@ export const isOver = (
   most: { readonly heap: number; readonly external: number }
 ): Effect.Effect<"heap" | "external"> =>
   Effect.promise(() => worker.getHeapStatistics()).pipe(
-    Effect.map((held) =>
-      held.external_memory > most.external ? "external" : held.used_heap_size > most.heap ? "heap" : undefined
+    Effect.map(({ external_memory: external, used_heap_size: heap }) =>
+      external > most.external ? "external" : heap > most.heap ? "heap" : undefined
     ),
     // A thread that does not run holds nothing.
     Effect.catchCause(() => Effect.undefined),

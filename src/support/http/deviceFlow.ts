@@ -17,15 +17,15 @@ export type Again = "authorization_pending" | "slow_down" | "unavailable"
 /** Polls until there is an answer, or a failure without a reason to poll {@link Again}. */
 export const poll = <A, E, R>(
   interval: number,
-  asked: Effect.Effect<A, E, R>,
-  again: (error: E) => Again | undefined
+  request: Effect.Effect<A, E, R>,
+  toRetry: (error: E) => Again | undefined
 ): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     for (let seconds = interval; ;) {
       yield* Effect.sleep(seconds * 1000)
-      const answer = yield* Effect.result(asked)
+      const answer = yield* Effect.result(request)
       if (Result.isSuccess(answer)) return answer.success
-      const reason = again(answer.failure)
+      const reason = toRetry(answer.failure)
       if (reason === undefined) return yield* Effect.fail(answer.failure)
       if (reason === "slow_down") seconds += 5
       // RFC 8628, 3.5: a connection that fails is tried again, more slowly.

@@ -20,13 +20,13 @@ export type FetchLike = (input: string | URL | Request, init?: RequestInit) => P
 /** Statuses of responses without a body, for which `Response` refuses one. */
 const withoutBody = new Set([101, 103, 204, 205, 304])
 
-const encode = (given: Request): Effect.Effect<HttpClientRequest.HttpClientRequest, unknown> =>
+const encode = (source: Request): Effect.Effect<HttpClientRequest.HttpClientRequest, unknown> =>
   Effect.gen(function* () {
-    const { headers, method, url } = given
+    const { headers, method, url } = source
     if (!HttpMethod.isHttpMethod(method)) return yield* Effect.fail(new TypeError(`there is no HTTP method ${method}`))
     const request = HttpClientRequest.make(method)(url, { headers: Object.fromEntries(headers) })
-    if (given.body === null) return request
-    const bytes = yield* Effect.tryPromise({ try: () => given.arrayBuffer(), catch: identity })
+    if (source.body === null) return request
+    const bytes = yield* Effect.tryPromise({ try: () => source.arrayBuffer(), catch: identity })
     const type = headers.get("content-type") ?? "application/octet-stream"
     return HttpClientRequest.setBody(request, HttpBody.uint8Array(new Uint8Array(bytes), type))
   })
@@ -40,10 +40,10 @@ const redirecting = <A, E, R>(effect: Effect.Effect<A, E, R>, { redirect }: Requ
       )
 
 /** Sends a request. Its signal, its reader and the end of its scope abort it. */
-const exchange = (given: Request, scope: Scope.Closeable) =>
+const exchange = (request: Request, scope: Scope.Closeable) =>
   Effect.gen(function* () {
     const client = HttpClient.withScope(untraced(yield* HttpClient.HttpClient))
-    const response = yield* redirecting(client.execute(yield* encode(given)), given)
+    const response = yield* redirecting(client.execute(yield* encode(request)), request)
     const headers = new Headers({ ...response.headers })
     const { status } = response
     if (withoutBody.has(status)) {

@@ -76,9 +76,9 @@ export const followRedirects = <A, E, R>(
   })
 
 /** Sends by a client that may be fetch, with the redirects of fetch turned off: each request has one response. */
-export const withoutRedirects = <A, E, R>(sent: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const withoutRedirects = <A, E, R>(request: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.serviceOption(RequestInit), (init) =>
-    Effect.provideService(sent, RequestInit, { ...Option.getOrUndefined(init), redirect: "manual" })
+    Effect.provideService(request, RequestInit, { ...Option.getOrUndefined(init), redirect: "manual" })
   )
 
 /** Headers that say nothing of who asks. Every other one stays with its origin. */

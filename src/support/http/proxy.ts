@@ -153,8 +153,8 @@ export const start = ({ judge, listener, own, resolve }: Options): Effect.Effect
         onward.on("close", () => socket.destroy())
       })
       server.on("connection", track)
-      const listen = (done: () => void) =>
-        listener === undefined ? server.listen(0, "127.0.0.1", done) : server.listen(listener, done)
+      const listen = (callback: () => void) =>
+        listener === undefined ? server.listen(0, "127.0.0.1", callback) : server.listen(listener, callback)
       listen(() => {
         const address = server.address()
         const port = typeof address === "object" && address !== null ? address.port : 0

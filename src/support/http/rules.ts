@@ -112,8 +112,8 @@ const matches = (pattern: Pattern, host: string, port: number): boolean =>
   (pattern.port === undefined || pattern.port === port) &&
   (pattern.below ? host.endsWith(`.${pattern.host}`) : host === pattern.host)
 
-const patternsOf = (given: ReadonlyArray<string> | undefined): ReadonlyArray<Pattern> | undefined =>
-  given?.flatMap((text) => (text === "*" ? [] : Option.toArray(Option.fromUndefinedOr(patternOf(text)))))
+const patternsOf = (hosts: ReadonlyArray<string> | undefined): ReadonlyArray<Pattern> | undefined =>
+  hosts?.flatMap((text) => (text === "*" ? [] : Option.toArray(Option.fromUndefinedOr(patternOf(text)))))
 
 const decodeRules = Schema.decodeUnknownResult(Rules, { onExcessProperty: "error" })
 

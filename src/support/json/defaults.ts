@@ -15,9 +15,9 @@ const maxFilled = 1000
 const maxDepth = 64
 
 /** A schema with the members of its unions and of its `allOf`, recursively: every schema about a value. */
-const partsOf = (given: Json | undefined, root: JsonObject): ReadonlySet<JsonObject> => {
+const partsOf = (subschema: Json | undefined, root: JsonObject): ReadonlySet<JsonObject> => {
   const parts = new Set<JsonObject>()
-  const todo: Array<Json | undefined> = [given]
+  const todo: Array<Json | undefined> = [subschema]
   while (todo.length > 0) {
     const schema = resolve(todo.pop(), root)
     if (schema === undefined || parts.has(schema)) continue
@@ -28,9 +28,9 @@ const partsOf = (given: Json | undefined, root: JsonObject): ReadonlySet<JsonObj
 }
 
 /** The default of a property: its own, or a referenced schema's. */
-const defaultOf = (given: Json | undefined, root: JsonObject): Json | undefined => {
-  if (isObject(given) && given["default"] !== undefined) return given["default"]
-  for (const part of partsOf(given, root)) if (part["default"] !== undefined) return part["default"]
+const defaultOf = (subschema: Json | undefined, root: JsonObject): Json | undefined => {
+  if (isObject(subschema) && subschema["default"] !== undefined) return subschema["default"]
+  for (const part of partsOf(subschema, root)) if (part["default"] !== undefined) return part["default"]
   return undefined
 }
 
@@ -69,9 +69,9 @@ export const withDefaults = (schema: JsonObject, args: JsonObject): JsonObject =
     }
     return filled ?? value
   }
-  const fill = (given: Json | undefined, value: Json, depth: number): Json => {
+  const fill = (subschema: Json | undefined, value: Json, depth: number): Json => {
     if (typeof value !== "object" || value === null || depth > maxDepth) return value
-    const parts = partsOf(given, schema)
+    const parts = partsOf(subschema, schema)
     if (isObject(value)) return inObject(parts, value, depth)
     let items: ReadonlyArray<Json> = listOf(value)
     for (const { items: each, prefixItems } of parts) {

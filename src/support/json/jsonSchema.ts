@@ -48,8 +48,8 @@ export const targetOf = ({ $ref }: JsonObject, root: JsonObject): JsonObject | u
 const stepLimit = 64
 
 /** Resolves a schema's references; `undefined` for dangling ones. */
-export const resolve = (given: Json | undefined, root: JsonObject): JsonObject | undefined => {
-  let schema = isObject(given) ? given : undefined
+export const resolve = (subschema: Json | undefined, root: JsonObject): JsonObject | undefined => {
+  let schema = isObject(subschema) ? subschema : undefined
   for (let step = 0; schema !== undefined && "$ref" in schema; step++) {
     schema = step < stepLimit ? targetOf(schema, root) : undefined
   }
@@ -72,9 +72,9 @@ export const isInfinity = (schema: Json): boolean =>
 const saying = ["type", "allOf", "not", "if", "properties", "items", "prefixItems", "additionalProperties"]
 
 /** A schema with the members of its unions, recursively, each once; a dangling reference is `{}`. */
-export const alternativesOf = (given: Json | undefined, root: JsonObject): ReadonlySet<JsonObject> => {
+export const alternativesOf = (subschema: Json | undefined, root: JsonObject): ReadonlySet<JsonObject> => {
   const alternatives = new Set<JsonObject>()
-  const todo = [given]
+  const todo = [subschema]
   while (todo.length > 0) {
     const next = todo.pop()
     const schema = next === false ? undefined : (resolve(next, root) ?? {})
@@ -86,8 +86,8 @@ export const alternativesOf = (given: Json | undefined, root: JsonObject): Reado
 }
 
 /** Reports whether `null` is valid. A circular union does not allow it by itself. */
-export const allowsNull = (given: Json | undefined, root: JsonObject): boolean =>
-  [...alternativesOf(given, root)].some((schema) => {
+export const allowsNull = (subschema: Json | undefined, root: JsonObject): boolean =>
+  [...alternativesOf(subschema, root)].some((schema) => {
     if (allows(schema, "null")) return true
     if (membersOf(schema) !== undefined) return false
     const { const: constant, enum: values } = schema

@@ -216,7 +216,7 @@ export const proofsOf = (key: OAuth4.CryptoKeyPair | undefined) =>
 const authorization = Effect.fnUntraced(function* (
   server: Server,
   client: Client,
-  asked: { readonly redirect: string; readonly state: string; readonly scopes: ReadonlyArray<string> },
+  signIn: { readonly redirect: string; readonly state: string; readonly scopes: ReadonlyArray<string> },
   parameters: Extra
 ) {
   const url = yield* Metadata.checkAddress(server.authorization_endpoint, "authorization endpoint")
@@ -224,13 +224,13 @@ const authorization = Effect.fnUntraced(function* (
     return yield* Effect.fail(unsupported("its server does not take code challenges (PKCE) by S256"))
   }
   const { challenge, random, verifier } = yield* randoms
-  const state = `${asked.state}.${random}`
+  const state = `${signIn.state}.${random}`
   const query = {
     ...parameters,
-    ...scopeOf(asked.scopes),
+    ...scopeOf(signIn.scopes),
     response_type: "code",
     client_id: client.id,
-    redirect_uri: asked.redirect,
+    redirect_uri: signIn.redirect,
     state,
     code_challenge: challenge,
     code_challenge_method: "S256"
@@ -294,13 +294,13 @@ export const make = (connection: FetchLike) => {
     server: Server,
     own: Client,
     callback: URL,
-    kept: { readonly state: string; readonly verifier: string; readonly redirect: string },
+    signIn: { readonly state: string; readonly verifier: string; readonly redirect: string },
     parameters: Extra = {}
   ): Effect.Effect<Tokens, Reason> =>
     Effect.flatMap(
       at("token_endpoint", server, own, async ({ as, authentication: by, client, oauth, options }) => {
-        const answer = oauth.validateAuthResponse(as, client, callback, kept.state)
-        const { redirect, verifier } = kept
+        const answer = oauth.validateAuthResponse(as, client, callback, signIn.state)
+        const { redirect, verifier } = signIn
         const more = { ...options, additionalParameters: parameters }
         const response = oauth.authorizationCodeGrantRequest(as, client, by, answer, redirect, verifier, more)
         return oauth.processAuthorizationCodeResponse(as, client, await response)

@@ -198,9 +198,9 @@ const findInRecord =
     return undefined
   }
 
-const unknownOption = (name: string, known: Iterable<string>): Problem => ({
+const unknownOption = (name: string, names: Iterable<string>): Problem => ({
   path: `.${name}`,
-  say: (path) => `There is no option "${path.slice(1)}". ${suggestion(name, [...known])}`
+  say: (path) => `There is no option "${path.slice(1)}". ${suggestion(name, [...names])}`
 })
 
 const missingOption = (name: string): Problem => ({

@@ -3,10 +3,10 @@
 /** The first 32 bits of the fractions of roots of the first primes. */
 const fractions = (count: number, root: number): Uint32Array => {
   const words = new Uint32Array(count)
-  for (let candidate = 2, found = 0; found < count; candidate++) {
+  for (let candidate = 2, primes = 0; primes < count; candidate++) {
     let isPrime = true
     for (let divisor = 2; divisor * divisor <= candidate; divisor++) isPrime &&= candidate % divisor !== 0
-    if (isPrime) words[found++] = (candidate ** (1 / root) % 1) * 2 ** 32
+    if (isPrime) words[primes++] = (candidate ** (1 / root) % 1) * 2 ** 32
   }
   return words
 }

@@ -12,11 +12,11 @@ import { brief } from "../text/issues.ts"
 export const version: number = 1
 
 /** Says why a record of this version can't be read; `undefined` if it can. */
-export const versionProblem = (found: unknown): string | undefined => {
-  if (typeof found !== "number" || !Number.isInteger(found) || found < 1) {
-    return `its version is ${brief(found)}, and effect-deepagents writes numbers from 1; it is damaged, or of another program`
+export const versionProblem = (other: unknown): string | undefined => {
+  if (typeof other !== "number" || !Number.isInteger(other) || other < 1) {
+    return `its version is ${brief(other)}, and effect-deepagents writes numbers from 1; it is damaged, or of another program`
   }
-  return found <= version
+  return other <= version
     ? undefined
-    : `it is of version ${found}, and this effect-deepagents reads up to version ${version}: a later one wrote it, so update effect-deepagents`
+    : `it is of version ${other}, and this effect-deepagents reads up to version ${version}: a later one wrote it, so update effect-deepagents`
 }

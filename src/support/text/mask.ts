@@ -88,7 +88,7 @@ export const masker = (used: Used, as: (form: string) => string = (form) => form
   if (first === undefined) return (text) => text
   const all = [...names.keys()].toSorted((left, right) => right.length - left.length)
   const pattern = new RegExp(all.map((form) => form.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")).join("|"), "gi")
-  return (text) => text.replaceAll(pattern, (found) => showName(names.get(found.toLowerCase()) ?? first))
+  return (text) => text.replaceAll(pattern, (match) => showName(names.get(match.toLowerCase()) ?? first))
 }
 
 /** Takes secrets out of one text. */

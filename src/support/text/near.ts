@@ -2,8 +2,8 @@
 import { didYouMean } from "./names.ts"
 
 /** `Did you mean "model"?`, or the names that there are. */
-export const suggestion = (name: string, known: ReadonlyArray<string>): string => {
-  const hint = didYouMean(name, known).trim()
+export const suggestion = (name: string, names: ReadonlyArray<string>): string => {
+  const hint = didYouMean(name, names).trim()
   if (hint !== "") return hint
-  return known.length === 0 ? "There is none." : `There is: ${known.join(", ")}.`
+  return names.length === 0 ? "There is none." : `There is: ${names.join(", ")}.`
 }
