@@ -105,10 +105,12 @@ const contentOf = (bytes: Uint8Array): string | Uint8Array =>
       )
 
 /** Writes the initial files. */
-const writeInitial = Effect.fnUntraced(function* (backend: Backend.Service, given: Options["files"] = {}) {
-  for (const [path, content] of Object.entries(given)) {
-    const [put] = yield* backend.upload([{ path, content: typeof content === "string" ? bytesOf(content) : content }])
-    if (put?.ok === false) return yield* Effect.die(new Error(`TestBackend: ${put.error.message}`))
+const writeInitial = Effect.fnUntraced(function* (backend: Backend.Service, initialFiles: Options["files"] = {}) {
+  for (const [path, content] of Object.entries(initialFiles)) {
+    const [upload] = yield* backend.upload([
+      { path, content: typeof content === "string" ? bytesOf(content) : content }
+    ])
+    if (upload?.ok === false) return yield* Effect.die(new Error(`TestBackend: ${upload.error.message}`))
   }
 })
 

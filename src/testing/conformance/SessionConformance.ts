@@ -65,14 +65,14 @@ export const suite = <P, E, R>(subject: Subject<P, E, R>): ReadonlyArray<Session
     ),
     ...survivalRules.map(([name, write, read]) =>
       check(name, survives, (place) =>
-        Effect.flatMap(runOn(place, write), (written) => runOn(place, (store) => read(store, written)))
+        Effect.flatMap(runOn(place, write), (value) => runOn(place, (store) => read(store, value)))
       )
     ),
     ...diskRules.map(([name, write, read]) =>
       check(name, fillDisk, (place, fill) =>
         Effect.flatMap(
           runOn(place, (store) => write(store, fill(place))),
-          (written) => (survives === true ? runOn(place, (store) => read(store, written)) : Effect.void)
+          (value) => (survives === true ? runOn(place, (store) => read(store, value)) : Effect.void)
         )
       )
     )

@@ -161,8 +161,8 @@ const answerParts = (turn: Extract<Turn, { readonly _tag: "Answer" }>, origin: O
         delta
       }))
     ])
-  const { text: given } = turn
-  return [...hosted, ...messageParts(message, chunkSize, typeof given === "string" ? undefined : () => given)]
+  const { text: rawText } = turn
+  return [...hosted, ...messageParts(message, chunkSize, typeof rawText === "string" ? undefined : () => rawText)]
 }
 
 const paceParts = (parts: ReadonlyArray<TurnPart>, pacing: Pacing): Stream.Stream<TurnPart> => {
@@ -191,7 +191,9 @@ export const play = (
     return Stream.unwrap(
       Effect.suspend(() => {
         const next = turn(request)
-        return Effect.map(Effect.isEffect(next) ? next : Effect.succeed(next), (made) => play(made, request, origin))
+        return Effect.map(Effect.isEffect(next) ? next : Effect.succeed(next), (nextTurn) =>
+          play(nextTurn, request, origin)
+        )
       })
     )
   }

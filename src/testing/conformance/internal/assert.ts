@@ -42,20 +42,20 @@ export const makeCheck = <A, E, R>(
 ): Check<E, Exclude<R, Scope.Scope>> =>
   isAbsent(ability) ? { name, absent: ability.reason, run: Effect.void } : { name, run: Effect.scoped(run(ability)) }
 
-const render = (found: unknown): string =>
+const render = (actual: unknown): string =>
   (
-    JSON.stringify(found, (_, value: unknown) =>
+    JSON.stringify(actual, (_, value: unknown) =>
       value instanceof Uint8Array ? `${value.length} bytes ${String(value.subarray(0, 20))}` : value
     ) ?? "nothing"
   ).slice(0, 600)
 
 /** Fails with the rule and the actual value. */
-export const failCheck = (rule: string, found: unknown): Effect.Effect<never, NotConformant> =>
-  Effect.fail(new NotConformant({ rule, found: typeof found === "string" ? found.slice(0, 600) : render(found) }))
+export const failCheck = (rule: string, actual: unknown): Effect.Effect<never, NotConformant> =>
+  Effect.fail(new NotConformant({ rule, found: typeof actual === "string" ? actual.slice(0, 600) : render(actual) }))
 
 /** Fails with the rule unless it holds. */
-export const assert = (holds: boolean, rule: string, found: unknown): Effect.Effect<void, NotConformant> =>
-  holds ? Effect.void : Effect.fail(new NotConformant({ rule, found: render(found) }))
+export const assert = (holds: boolean, rule: string, actual: unknown): Effect.Effect<void, NotConformant> =>
+  holds ? Effect.void : Effect.fail(new NotConformant({ rule, found: render(actual) }))
 
 /** Sorts the keys of data, and converts bytes to numbers. */
 const sortKeys = (value: unknown): unknown => {
@@ -67,11 +67,11 @@ const sortKeys = (value: unknown): unknown => {
 }
 
 /** Fails with the rule unless both values are equal data. */
-export const expect = (found: unknown, expected: unknown, rule: string): Effect.Effect<void, NotConformant> =>
+export const expect = (actual: unknown, expected: unknown, rule: string): Effect.Effect<void, NotConformant> =>
   assert(
-    JSON.stringify(sortKeys(found)) === JSON.stringify(sortKeys(expected)),
+    JSON.stringify(sortKeys(actual)) === JSON.stringify(sortKeys(expected)),
     `${rule}: it is ${render(expected)}`,
-    found
+    actual
   )
 
 /** Returns the reason of a failure, which must have one of these tags. */

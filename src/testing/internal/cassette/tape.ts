@@ -62,11 +62,11 @@ export const finder = (recorded: Format.Recorded) => {
 }
 
 /** Makes a function that appends complete turns. It writes each value once. */
-export const writer = (file: string, known: Iterable<string>, redact: Redact.Redact) =>
+export const writer = (file: string, knownHashes: Iterable<string>, redact: Redact.Redact) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const lock = yield* Semaphore.make(1)
-    const hashes = new Set(known)
+    const hashes = new Set(knownHashes)
     return Effect.fnUntraced(function* (print: Fingerprint, parts: ReadonlyArray<TurnPart>) {
       const fresh = [...print.values].filter(([hash]) => !hashes.has(hash))
       const lines: ReadonlyArray<Format.Line> = [

@@ -86,8 +86,8 @@ const ignores = Effect.fnUntraced(function* (backend: Service) {
     decide: (request) => Effect.succeed(Approval.approve(request))
   })
   const grepped = (path: string, ignored?: boolean) =>
-    Effect.map(backend.grep({ pattern: "hit", mode: "files", path, ignored }), (found) =>
-      found.files.map((file) => file.path)
+    Effect.map(backend.grep({ pattern: "hit", mode: "files", path, ignored }), (result) =>
+      result.files.map((file) => file.path)
     )
   yield* expect(yield* grepped("/"), notIgnored, "grep leaves out what ignore files name")
   const globbed = pathsOf(yield* backend.glob({ pattern: "**" }))

@@ -181,8 +181,8 @@ export const grepRules: Rules<Service> = [
     const text = "one\r\ntwo\nhit 3\n\n\r\nhit 6\r\n"
     yield* putFiles(backend, { "/n": text })
     const result = yield* backend.grep({ pattern: "hit", mode: "content" })
-    for (const { line, text: shown } of result.files.flatMap(({ matches }) => matches))
-      yield* expect((yield* readText(backend, "/n", { offset: line, limit: 1 })).text, shown, `line ${line}`)
+    for (const { line, text: matchText } of result.files.flatMap(({ matches }) => matches))
+      yield* expect((yield* readText(backend, "/n", { offset: line, limit: 1 })).text, matchText, `line ${line}`)
     yield* expect(flat(result), ["/n:3:hit 3", "/n:6:hit 6"], "the lines")
   }),
   rule("grep does not look into binary files, whatever they begin with", function* (backend) {

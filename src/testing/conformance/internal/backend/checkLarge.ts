@@ -39,11 +39,11 @@ export const hugeRules = <H>(): Rules<Service, Huge<H>, H | Scope.Scope> => [
         "memory stays below the size of the file",
         `${most - before} bytes more`
       )
-      const [got] = yield* backend.download(["/huge.txt"])
+      const [download] = yield* backend.download(["/huge.txt"])
       yield* assert(
-        got?.ok === false && got.error.reason._tag === "TooLarge",
+        download?.ok === false && download.error.reason._tag === "TooLarge",
         "it is too large for a download",
-        got?.ok
+        download?.ok
       )
       const result = yield* backend.grep({ pattern: "nowhere", mode: "files" })
       yield* expect(result.files, [], "grep has nothing to find")

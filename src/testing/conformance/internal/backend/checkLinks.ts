@@ -21,7 +21,7 @@ import type { Host } from "./subject.ts"
 const kindAt = (backend: Service, folder: string, path: string) =>
   Effect.map(backend.ls(folder), ({ entries }) => entries.find((entry) => entry.path === path)?.kind)
 
-const kindOf = <H>(host: Host<H>, path: string) => Effect.map(host.look(path), (found) => found?.kind)
+const kindOf = <H>(host: Host<H>, path: string) => Effect.map(host.look(path), (entry) => entry?.kind)
 
 const onHost = <H>(host: Host<H>, path: string) =>
   Effect.map(host.read(path), (bytes) => new TextDecoder().decode(bytes))
@@ -222,8 +222,8 @@ const races = Effect.fnUntraced(function* <H>(backend: Service, host: Host<H>) {
   for (let round = 0; round < 60; round++) {
     const result = yield* Effect.result(backend.read("/turns"))
     yield* assert(!JSON.stringify(result).includes('"secret"'), "read gives nothing from outside", result)
-    const [got] = yield* backend.download(["/turns"])
-    const text = got?.ok === true ? new TextDecoder().decode(got.value) : ""
+    const [download] = yield* backend.download(["/turns"])
+    const text = download?.ok === true ? new TextDecoder().decode(download.value) : ""
     yield* assert(text !== "secret", "download gives nothing from outside", text)
     yield* runWithoutDefect(backend.write("/turns", "public"), "a write at such a time")
     yield* runWithoutDefect(backend.edit("/turns", [{ old: "secret", new: "edited" }]), "an edit at such a time")

@@ -110,9 +110,13 @@ const keepsNames = Effect.fnUntraced(function* (backend: Service) {
     "grep gives the lines of each"
   )
   const all = yield* backend.download([...files, ...inside])
-  for (const got of all) {
-    if (!got.ok) return yield* Effect.fail(got.error)
-    yield* expect(new TextDecoder().decode(got.value), `in ${got.path}\nneedle`, `${got.path} has its own content`)
+  for (const download of all) {
+    if (!download.ok) return yield* Effect.fail(download.error)
+    yield* expect(
+      new TextDecoder().decode(download.value),
+      `in ${download.path}\nneedle`,
+      `${download.path} has its own content`
+    )
   }
 })
 
@@ -169,13 +173,17 @@ export const pathRules: Rules<Service> = [
       yield* expect((yield* backend.write(path, "text")).path, "/a/b.txt", `write of ${path}`)
       const edited = yield* backend.edit(path, [{ old: "text", new: `${path} text` }])
       yield* expect(edited.path, "/a/b.txt", `edit of ${path}`)
-      const [got] = yield* backend.download([path])
-      yield* assert(got?.ok === true && got.path === "/a/b.txt", `download of ${path} gives /a/b.txt`, got)
-      const [put] = yield* backend.upload([{ path, content: bytesOf("text") }])
+      const [download] = yield* backend.download([path])
       yield* assert(
-        put?.ok === true && put.path === "/a/b.txt" && put.value.path === put.path,
+        download?.ok === true && download.path === "/a/b.txt",
+        `download of ${path} gives /a/b.txt`,
+        download
+      )
+      const [upload] = yield* backend.upload([{ path, content: bytesOf("text") }])
+      yield* assert(
+        upload?.ok === true && upload.path === "/a/b.txt" && upload.value.path === upload.path,
         `upload of ${path} gives /a/b.txt`,
-        put
+        upload
       )
     }
     for (const path of ["a", "/a", "a/", "//a//", "./a/."]) {

@@ -203,8 +203,8 @@ export const randomRequests = (seed: number, count: number): ReadonlyArray<Reque
   const versionOf = () => (chance(0.15) ? { version: currentVersion } : chance(0.05) ? { version: "stale" } : {})
 
   const edit = (): Request => {
-    const [at, written] = existing()
-    const oldOf = () => (chance(0.7) ? pick(written.split(/\r?\n/), "a") : pick(olds, "a"))
+    const [at, text] = existing()
+    const oldOf = () => (chance(0.7) ? pick(text.split(/\r?\n/), "a") : pick(olds, "a"))
     const replacement = () => ({ old: oldOf(), new: pick(chance(0.5) ? olds : texts, "b"), replaceAll: chance(0.5) })
     return {
       operation: "edit",

@@ -213,7 +213,9 @@ export const sandboxRules: Rules<Pair> = [
     const error = yield* Effect.flip(
       sandbox.execute("echo working; sleep 30; echo late > late.txt", { timeout: "500 millis" })
     ).pipe(
-      Effect.catch((done) => assert(false, "a command over its time fails", done).pipe(Effect.andThen(Effect.never)))
+      Effect.catch((result) =>
+        assert(false, "a command over its time fails", result).pipe(Effect.andThen(Effect.never))
+      )
     )
     const took = (yield* Clock.currentTimeMillis) - began
     yield* expect(error.reason, { _tag: "TimedOut", limit: 500 }, "the reason, with the limit in milliseconds")

@@ -67,15 +67,15 @@ const movedOrEdited = Effect.fnUntraced(function* (first: Service, second: Servi
 export const againRules = <H>(): Rules<Service, Again<H>, H | Scope.Scope> => [
   [
     "edits of one file by two layers at once are all there",
-    (backend, again) => Effect.flatMap(again, (other) => editsAtOnce(backend, other))
+    (backend, reopen) => Effect.flatMap(reopen, (other) => editsAtOnce(backend, other))
   ],
   [
     "of two layers that write on the same version one wins, and the other is told",
-    (backend, again) => Effect.flatMap(again, (other) => oneWins(backend, other))
+    (backend, reopen) => Effect.flatMap(reopen, (other) => oneWins(backend, other))
   ],
   [
     "a file that one layer moves while another edits it is in one place",
-    (backend, again) => Effect.flatMap(again, (other) => movedOrEdited(backend, other))
+    (backend, reopen) => Effect.flatMap(reopen, (other) => movedOrEdited(backend, other))
   ]
 ]
 

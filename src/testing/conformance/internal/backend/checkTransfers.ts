@@ -36,9 +36,9 @@ export const transferRules: Rules<Service> = [
         "/no-end": bytesOf("a\nb"), "/ctrl": new Uint8Array([4, 26, 27, 3, 13, 10, 0])
       } // prettier-ignore
     yield* putFiles(backend, files)
-    const got = yield* backend.download(Object.keys(files))
+    const downloads = yield* backend.download(Object.keys(files))
     for (const [index, [path, bytes]] of Object.entries(files).entries()) {
-      const one = got[index]
+      const one = downloads[index]
       yield* assert(one?.ok === true && one.path === path && hasSameBytes(one.value, bytes), `${path} comes back`, one)
     }
   }),
@@ -48,8 +48,8 @@ export const transferRules: Rules<Service> = [
     yield* backend.upload([{ path: "/part", content }])
     buffer.fill(0)
     yield* expect(yield* readWhole(backend, "/part"), "content", "the part")
-    const got = yield* readBytes(backend, "/part")
-    got.fill(0)
+    const bytes = yield* readBytes(backend, "/part")
+    bytes.fill(0)
     yield* expect(yield* readWhole(backend, "/part"), "content", "what was downloaded is the caller's own")
   }),
   rule("each file has its own outcome, in the order of the request", function* (backend) {
@@ -63,14 +63,14 @@ export const transferRules: Rules<Service> = [
       "uploads"
     )
     yield* expect(yield* listFiles(backend), ["/a", "/d/f", "/new/folder/file", "/z"], "what could be done was done")
-    const got = yield* backend.download(["/z", "/none", "/../x", "/d", "/a", "a\0b", "/d/f"])
+    const downloads = yield* backend.download(["/z", "/none", "/../x", "/d", "/a", "a\0b", "/d/f"])
     yield* expect(
-      outcomes(got),
+      outcomes(downloads),
       ["ok", "NotFound", "OutsideRoot", "IsDirectory", "ok", "InvalidPath", "ok"],
       "downloads"
     )
     yield* expect(
-      got.map((one) => (one.ok ? new TextDecoder().decode(one.value) : "")),
+      downloads.map((one) => (one.ok ? new TextDecoder().decode(one.value) : "")),
       ["new", "", "", "", "new", "", "folder"],
       "each with its own content"
     )
@@ -98,9 +98,9 @@ export const transferRules: Rules<Service> = [
     )
     yield* expect(outcomes(uploads), ["ok", "ok", "ok", "ok"], "all are done")
     yield* expect(yield* readWhole(backend, "/twice"), "3", "the last one")
-    const got = yield* backend.download(["/twice", "/once", "/twice"])
+    const downloads = yield* backend.download(["/twice", "/once", "/twice"])
     yield* expect(
-      got.map((one) => (one.ok ? new TextDecoder().decode(one.value) : "")),
+      downloads.map((one) => (one.ok ? new TextDecoder().decode(one.value) : "")),
       ["3", "1", "3"],
       "downloads"
     )
@@ -113,9 +113,9 @@ export const transferRules: Rules<Service> = [
       paths,
       "uploads are in the order of the request"
     )
-    const got = yield* backend.download([...paths].reverse())
+    const downloads = yield* backend.download([...paths].reverse())
     yield* expect(
-      got.map((one) => (one.ok ? new TextDecoder().decode(one.value) : one.error.reason._tag)),
+      downloads.map((one) => (one.ok ? new TextDecoder().decode(one.value) : one.error.reason._tag)),
       [...paths].reverse(),
       "so are downloads"
     )

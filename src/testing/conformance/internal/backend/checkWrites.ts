@@ -232,12 +232,12 @@ export const writeRules: Rules<Service> = [
     }
   }),
   ...edits.map(
-    ({ after, before, edits: made, lines, name, replaced }) =>
+    ({ after, before, edits: replacements, lines, name, replaced }) =>
       [
         `edit: ${name}`,
         Effect.fnUntraced(function* (backend: Service) {
           yield* backend.write("/e.txt", before)
-          const edited = yield* backend.edit("/e.txt", made)
+          const edited = yield* backend.edit("/e.txt", replacements)
           yield* expect(yield* readWhole(backend, "/e.txt"), after, "the text after")
           yield* expect(
             [edited.path, edited.replaced, numerically(edited.lines)],

@@ -60,9 +60,9 @@ const collect = (mode: NonNullable<Backend.GrepQuery["mode"]>, limit: number) =>
 }
 
 const searchesOf = ({ entryOf, files, filesIn, isFolder }: Searched) => {
-  const searched = (given: string | undefined, ignored: boolean | undefined) =>
+  const searched = (rawPath: string | undefined, ignored: boolean | undefined) =>
     Result.gen(function* () {
-      const folder = yield* normalize(given ?? "/")
+      const folder = yield* normalize(rawPath ?? "/")
       if (!files.has(folder) && !isFolder(folder)) return yield* fail({ _tag: "NotFound" })
       const rules = Array.from(files).flatMap(([path, { bytes }]) =>
         path.endsWith("/.gitignore") ? [[path.slice(0, -"/.gitignore".length) || "/", decode(bytes)] as const] : []
@@ -130,9 +130,9 @@ export const fakeOf = (maxFileSize: number) => {
 
   const isFolder = (path: string): boolean => path === "/" || (folders.get(path) ?? 0) > 0
 
-  const fileAt = (given: string): Outcome<readonly [path: string, file: File]> =>
+  const fileAt = (rawPath: string): Outcome<readonly [path: string, file: File]> =>
     Result.gen(function* () {
-      const path = yield* normalize(given)
+      const path = yield* normalize(rawPath)
       const file = files.get(path)
       if (file === undefined) return yield* fail({ _tag: isFolder(path) ? "IsDirectory" : "NotFound" })
       return [path, file] as const
@@ -146,12 +146,12 @@ export const fakeOf = (maxFileSize: number) => {
   }
 
   const write = (
-    given: string,
+    rawPath: string,
     bytes: Uint8Array,
     options: { readonly create?: boolean | undefined; readonly version?: string | undefined } = {}
   ): Outcome<Backend.Written> =>
     Result.gen(function* () {
-      const path = yield* normalize(given)
+      const path = yield* normalize(rawPath)
       if (isFolder(path)) return yield* fail({ _tag: "IsDirectory" })
       if (ancestors(path).some((folder) => files.has(folder))) return yield* fail({ _tag: "NotDirectory" })
       const before = files.get(path)
@@ -168,9 +168,9 @@ export const fakeOf = (maxFileSize: number) => {
   return {
     write,
 
-    ls: (given: string): Outcome<Backend.Listing> =>
+    ls: (rawPath: string): Outcome<Backend.Listing> =>
       Result.gen(function* () {
-        const folder = yield* normalize(given)
+        const folder = yield* normalize(rawPath)
         if (files.has(folder)) return yield* fail({ _tag: "NotDirectory" })
         if (!isFolder(folder)) return yield* fail({ _tag: "NotFound" })
         const depth = segments(folder).length + 1
@@ -178,8 +178,8 @@ export const fakeOf = (maxFileSize: number) => {
         return { entries: Array.from(paths).sort(comparePaths).map(entryOf) }
       }),
 
-    read: (given: string, window: Backend.Window): Outcome<Backend.TextFile | Backend.BinaryFile> =>
-      Result.map(fileAt(given), ([path, { bytes, version }]): Backend.TextFile | Backend.BinaryFile =>
+    read: (rawPath: string, window: Backend.Window): Outcome<Backend.TextFile | Backend.BinaryFile> =>
+      Result.map(fileAt(rawPath), ([path, { bytes, version }]): Backend.TextFile | Backend.BinaryFile =>
         isBinary(bytes)
           ? { kind: "binary", path, mimeType: mimeType(path), size: bytes.length, version }
           : {
@@ -193,21 +193,21 @@ export const fakeOf = (maxFileSize: number) => {
       ),
 
     edit: (
-      given: string,
+      rawPath: string,
       replacements: ReadonlyArray<Backend.Replacement>,
       options: { readonly version?: string | undefined }
     ): Outcome<Backend.Edited> =>
       Result.gen(function* () {
-        const [path, { bytes, version }] = yield* fileAt(given)
+        const [path, { bytes, version }] = yield* fileAt(rawPath)
         if (options.version !== undefined && options.version !== version) return yield* fail({ _tag: "Conflict" })
         if (isBinary(bytes) || !isUtf8(bytes)) return yield* fail({ _tag: "NotText", mimeType: mimeType(path) })
         const { lines, replaced, text } = yield* applyEdits(decode(bytes), replacements)
         return { path, replaced, lines, version: putBytes(path, new TextEncoder().encode(text)).version }
       }),
 
-    remove: (given: string, recursive: boolean): Outcome<void> =>
+    remove: (rawPath: string, recursive: boolean): Outcome<void> =>
       Result.gen(function* () {
-        const path = yield* normalize(given)
+        const path = yield* normalize(rawPath)
         if (path === "/") return yield* fail({ _tag: "InvalidPath", problem: "the root can't be deleted" })
         const all = filesIn(path)
         if (all.length === 0) return yield* fail({ _tag: "NotFound" })
@@ -239,8 +239,8 @@ export const fakeOf = (maxFileSize: number) => {
         ? fail({ _tag: "TooLarge", size: content.length, limit: maxFileSize })
         : write(path, content),
 
-    download: (given: string): Outcome<Uint8Array> =>
-      Result.flatMap(fileAt(given), ([, { bytes }]) =>
+    download: (rawPath: string): Outcome<Uint8Array> =>
+      Result.flatMap(fileAt(rawPath), ([, { bytes }]) =>
         bytes.length > maxFileSize
           ? fail({ _tag: "TooLarge", size: bytes.length, limit: maxFileSize })
           : Result.succeed(bytes.slice())

@@ -80,7 +80,7 @@ const compileRule = (line: string): Rule | undefined => {
   // Braces mean nothing in ignore files.
   const names = text
     .slice(negated ? 1 : 0, directories ? -1 : undefined)
-    .replaceAll(/\\.|[{}]/gs, (found) => (found.length === 1 ? `\\${found}` : found))
+    .replaceAll(/\\.|[{}]/gs, (match) => (match.length === 1 ? `\\${match}` : match))
   const parts = names.includes("/") ? names.replace(/^\//, "").split("/") : ["**", names]
   // Such names match nothing.
   if (parts.some((part) => part === "" || part === "." || isOpen(part))) return undefined

@@ -11,8 +11,8 @@ const isSpecial = (path: string): boolean => /^[~]|^\/+~|^\.\/+~|^[A-Za-z]:(\/|$
 const rootedAt = (backend: Backend.Service, folder: string): Backend.Service => {
   const into = (path: string): string => (isSpecial(path) ? path : `${folder}/${path}`)
   const out = (path: string): string => path.slice(folder.length) || "/"
-  const failed = (given: string) => (error: BackendError.BackendError) =>
-    BackendError.make(error.operation, given, error.reason, error.detail === undefined ? {} : { detail: error.detail })
+  const failed = (path: string) => (error: BackendError.BackendError) =>
+    BackendError.make(error.operation, path, error.reason, error.detail === undefined ? {} : { detail: error.detail })
   const on = <A>(path: string, effect: Effect.Effect<A, BackendError.BackendError>) =>
     Effect.mapError(effect, failed(path))
   const placed = <A extends { readonly path: string }>(value: A): A => ({ ...value, path: out(value.path) })

@@ -105,14 +105,14 @@ const linesAt = (text: string, positions: ReadonlyArray<number>): ReadonlyArray<
 /** Shifts places by the growth of later replacements. Both lists are sorted. */
 const shift = (
   starts: ReadonlyArray<number>,
-  found: ReadonlyArray<number>,
+  matches: ReadonlyArray<number>,
   length: number,
   grown: number
 ): ReadonlyArray<number> => {
   let passed = 0
   return starts.map((start) => {
-    while ((found[passed] ?? Infinity) < start) passed++
-    const last = found[passed - 1] ?? -Infinity
+    while ((matches[passed] ?? Infinity) < start) passed++
+    const last = matches[passed - 1] ?? -Infinity
     return start < last + length ? last + grown * (passed - 1) : start + grown * passed
   })
 }

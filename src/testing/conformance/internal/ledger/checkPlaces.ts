@@ -49,10 +49,12 @@ const standsSkew = (ledger: Service) =>
       for (const clock of clocks) yield* clock(spend(ledger, daily("day"), { tokens: 10 }))
       for (const clock of clocks)
         yield* clock(assertFull(spend(ledger, daily("day"), { tokens: 1 }), "a day that is used up"))
-      const early = clocks[3] ?? clocks[0]
+      const earlyClock = clocks[3] ?? clocks[0]
       const lateClock = clocks[2] ?? clocks[0]
-      if (early === undefined || lateClock === undefined) return
-      const open = yield* early(ledger.reserve({ account: "b", window: "ever", max: { tokens: 10 } }, { tokens: 10 }))
+      if (earlyClock === undefined || lateClock === undefined) return
+      const open = yield* earlyClock(
+        ledger.reserve({ account: "b", window: "ever", max: { tokens: 10 } }, { tokens: 10 })
+      )
       yield* lateClock(
         assertFull(
           spend(ledger, { account: "b", window: "ever", max: { tokens: 10 } }, { tokens: 1 }),

@@ -45,18 +45,22 @@ const streams = Effect.fnUntraced(function* (pieces: ReadonlyArray<string>) {
 const callsTools = Effect.fnUntraced(function* (calls: Calls) {
   const parts = yield* runTurn()
   const message = yield* readDone(parts)
-  const got = message.toolCalls
+  const toolCalls = message.toolCalls
   yield* assert(
-    canonical(got.map((call) => [call.name, call.arguments])) ===
+    canonical(toolCalls.map((call) => [call.name, call.arguments])) ===
       canonical(calls.map((call) => [call.name, call.arguments])),
     "the calls are the model's, in its order",
-    got
+    toolCalls
   )
-  yield* assert(new Set(got.map((call) => call.id)).size === calls.length, "every call has an id of its own", got)
+  yield* assert(
+    new Set(toolCalls.map((call) => call.id)).size === calls.length,
+    "every call has an id of its own",
+    toolCalls
+  )
   yield* assert(message.stopReason === "toolCalls", "a turn of calls stops with `toolCalls`", message.stopReason)
   const started = new Set(parts.flatMap((part) => (part._tag === "ToolCallStart" ? [part.id] : [])))
   yield* assert(
-    got.every((call) => started.has(call.id)),
+    toolCalls.every((call) => started.has(call.id)),
     "each call is announced by a ToolCallStart",
     [...started]
   )
@@ -85,7 +89,11 @@ const unicode = [
 const add = { name: "add", arguments: { left: 2, right: 3 } }
 const huge = { name: "note", arguments: { text: 'x"\\é'.repeat(40_000) } }
 
-const calls = (name: string, ...made: Calls): Rule => [name, [{ _tag: "ToolCalls", calls: made }], callsTools(made)]
+const calls = (name: string, ...toolCalls: Calls): Rule => [
+  name,
+  [{ _tag: "ToolCalls", calls: toolCalls }],
+  callsTools(toolCalls)
+]
 
 /** Checks of successful turns. */
 export const turnRules: ReadonlyArray<Rule> = [

@@ -213,17 +213,21 @@ const suspended = (id: string, messageId: string, requests: ReadonlyArray<Reques
 const waits = Effect.fnUntraced(function* (store: Service) {
   const waiting = Effect.map(
     pagesOf((cursor) => store.waiting({ limit: 1, ...cursor })),
-    (found) => found.map((one) => `${one.threadId} ${one.request.id}`)
+    (list) => list.map((one) => `${one.threadId} ${one.request.id}`)
   )
   for (const threadId of ["t", "u", "idle"]) yield* store.create({ threadId })
   yield* expect(yield* waiting, [], "nothing waits in new threads")
   yield* append(store, "idle", human("1", "hello"))
-  const [late, early] = [request("late", 20.5), request("early", 10)]
-  yield* append(store, "t", calls("1", "c"), suspended("2", "m-1", [late, early], []))
+  const [lateRequest, earlyRequest] = [request("late", 20.5), request("early", 10)]
+  yield* append(store, "t", calls("1", "c"), suspended("2", "m-1", [lateRequest, earlyRequest], []))
   yield* append(store, "u", calls("1", "c"))
   yield* append(store, "u", suspended("2", "m-1", [request("mine", 10), request("decided", 0)], ["decided"]), step("3"))
   yield* expect(yield* waiting, ["t early", "u mine", "t late"], "open requests are listed, the oldest first")
-  yield* expect(yield* store.waitingFor("late"), { threadId: "t", request: late }, "a request is found by its id")
+  yield* expect(
+    yield* store.waitingFor("late"),
+    { threadId: "t", request: lateRequest },
+    "a request is found by its id"
+  )
   for (const id of ["decided", "soon", "none", "", "\ud800"]) {
     yield* expect(yield* store.waitingFor(id), undefined, `nothing waits by the id ${JSON.stringify(id)}`)
   }
@@ -240,17 +244,17 @@ const waits = Effect.fnUntraced(function* (store: Service) {
   )
   yield* store.unarchive("t")
   yield* expect(yield* waiting, ["t early", "u mine", "t late"], "… until they are unarchived")
-  yield* append(store, "t", suspended("3", "m-1", [late, early], ["early"]))
+  yield* append(store, "t", suspended("3", "m-1", [lateRequest, earlyRequest], ["early"]))
   yield* expect(yield* waiting, ["u mine", "t late"], "what was decided on is gone")
   yield* append(store, "u", human("4", "something else"))
   yield* expect(yield* waiting, ["t late"], "requests are gone when something else is said")
   yield* append(store, "t", result("4", "c"))
   yield* expect(yield* waiting, [], "… and when every call has its result")
-  yield* append(store, "t", calls("5", "d"), suspended("6", "m-5", [late], []))
+  yield* append(store, "t", calls("5", "d"), suspended("6", "m-5", [lateRequest], []))
   yield* expect(yield* waiting, ["t late"], "a later turn waits")
   yield* store.rewind("t", "4")
   yield* expect(yield* waiting, [], "a thread that was rewound to before it waits no more")
-  yield* append(store, "t", calls("7", "e"), suspended("8", "m-7", [late], []))
+  yield* append(store, "t", calls("7", "e"), suspended("8", "m-7", [lateRequest], []))
   yield* store.delete("t")
   yield* expect(yield* waiting, [], "what was removed is gone")
   yield* fails(store.waiting({ cursor: "nonsense" }), "a cursor that is none", "InvalidPoint")

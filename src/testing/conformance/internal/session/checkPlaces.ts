@@ -57,8 +57,8 @@ export const survivalRules: ReadonlyArray<Survival> = [
   [
     "a store that is opened again is what it was",
     everything,
-    Effect.fnUntraced(function* (store, written) {
-      yield* expect(yield* readState(store), written, "what there is")
+    Effect.fnUntraced(function* (store, state) {
+      yield* expect(yield* readState(store), state, "what there is")
       yield* append(store, "t", human("5", "goes on"))
       yield* append(store, "g", human("6", "goes on"))
       yield* expect(yield* readIds(store, "t"), ["1", "4", "5"], "a thread goes on")
@@ -107,10 +107,10 @@ export const diskRules: ReadonlyArray<Disk> = [
       yield* fails(store.info("copy"), "what is left of that import", "NotFound")
       return yield* readIds(store, "t")
     }),
-    Effect.fnUntraced(function* (store, written) {
-      yield* expect(yield* readIds(store, "t"), written, "what was acknowledged")
+    Effect.fnUntraced(function* (store, ids) {
+      yield* expect(yield* readIds(store, "t"), ids, "what was acknowledged")
       yield* append(store, "t", human("after", "there is space again"))
-      yield* expect((yield* readIds(store, "t")).slice(0, -1), written, "… and it goes on")
+      yield* expect((yield* readIds(store, "t")).slice(0, -1), ids, "… and it goes on")
     })
   ]
 ]

@@ -159,7 +159,7 @@ const labels = Effect.fnUntraced(function* (store: Service) {
     ["__proto__", "x-said"],
     ["here", "x-b"]
   ]
-  const names = Effect.map(store.labels("t"), (found) => [...found].toSorted(byName))
+  const names = Effect.map(store.labels("t"), (map) => [...map].toSorted(byName))
   yield* expect(yield* names, expected, "a name is the last entry's that got it, until it is taken away")
   yield* expect(yield* store.leaf("t"), leaf, "a label does not move the leaf: a run that writes goes on")
   yield* append(store, "t", human("y", "more"))
