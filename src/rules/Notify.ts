@@ -185,8 +185,9 @@ export const all = <E, R>(ways: ReadonlyArray<Layer.Layer<Notify, E, R>>): Layer
       (services) => {
         /** The successful ways of notifications that another way failed to send. */
         const open = new Map<string, Set<Notify["Service"]>>()
-        const sendBy = (notification: Notification, done: Set<Notify["Service"]>) => (service: Notify["Service"]) =>
-          Effect.exit(Effect.tap(service.send(notification), () => Effect.sync(() => done.add(service))))
+        const sendBy =
+          (notification: Notification, successes: Set<Notify["Service"]>) => (service: Notify["Service"]) =>
+            Effect.exit(Effect.tap(service.send(notification), () => Effect.sync(() => successes.add(service))))
         return {
           send: (notification: Notification) =>
             Effect.gen(function* () {

@@ -160,10 +160,10 @@ const rulings = (policies: ReadonlyArray<Policy>) => {
 /** Describes a tool in the policies that neither the agent nor `known` has. */
 const describeUnknownTool = (
   policies: ReadonlyArray<Policy>,
-  known: ReadonlySet<string>,
+  moreTools: ReadonlySet<string>,
   reach: ReadonlySet<string>
 ): string | undefined => {
-  const all = new Set([...reach, ...known])
+  const all = new Set([...reach, ...moreTools])
   for (const [index, policy] of policies.entries()) {
     const named = [...Object.keys(policy.tools ?? {}), ...(policy.off?.tools ?? [])].filter((one) => !isWild(one))
     const problem = Middleware.unknownTool(`the policy "${nameOf(policy, index)}" is for`, named, all)
@@ -178,13 +178,13 @@ const isOff =
     policies.some((policy) => offOf(policy, tool) !== undefined)
 
 /** The rules for calls as the parts of a middleware. */
-const partsOf = (policies: ReadonlyArray<Policy>, known: ReadonlySet<string>) => {
+const partsOf = (policies: ReadonlyArray<Policy>, moreTools: ReadonlySet<string>) => {
   const off = isOff(policies)
   return {
     name,
     inherit: true,
     asks: true as const,
-    check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>) => describeUnknownTool(policies, known, reach),
+    check: (_tools: ReadonlySet<string>, reach: ReadonlySet<string>) => describeUnknownTool(policies, moreTools, reach),
     rulings: rulings(policies),
     wrapModelCall: ((request, next) => {
       const tools = request.tools.filter((tool) => !off(tool.name))
@@ -237,7 +237,7 @@ const compiledOf = (
   policies: ReadonlyArray<Policy>,
   together: ReadonlyArray<Permissions.Options>,
   pathRules: ReadonlyArray<(operation: "read" | "write", path: string) => Ruling.Ruling>,
-  known: ReadonlySet<string>
+  moreTools: ReadonlySet<string>
 ): Compiled => {
   const budget = budgetOf(policies)
   const limits =
@@ -245,7 +245,7 @@ const compiledOf = (
   const off = policies.flatMap((policy) => policy.off?.middleware ?? [])
   return {
     policies,
-    middleware: [...limits, Middleware.make(partsOf(policies, known))],
+    middleware: [...limits, Middleware.make(partsOf(policies, moreTools))],
     files: together.reduce<Compiled["files"]>(
       (inner, one) => Layer.provide(Permissions.layer(one), inner),
       Backend.layer(Backend.Backend)

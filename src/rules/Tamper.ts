@@ -101,7 +101,7 @@ export const layer = (
             (mac) => Hex.encode(new Uint8Array(mac))
           ),
         isSigned: (text, mac) => {
-          const decoded = Result.map(Hex.decode(mac), (given) => new Uint8Array(given))
+          const decoded = Result.map(Hex.decode(mac), (array) => new Uint8Array(array))
           return Result.isFailure(decoded)
             ? Effect.succeed(false)
             : Effect.map(
@@ -109,7 +109,7 @@ export const layer = (
                   // It compares in constant time.
                   Effect.promise(() => globalThis.crypto.subtle.verify("HMAC", key, decoded.success, bytes(text)))
                 ),
-                (found) => found.includes(true)
+                (results) => results.includes(true)
               )
         }
       }

@@ -35,7 +35,7 @@ const textOf = (bytes: Uint8Array): string | undefined => {
 }
 
 const bytesOf = (backend: Backend.Service, path: string) =>
-  Effect.map(backend.download([path]), ([found]) => (found?.ok === true ? found.value : undefined))
+  Effect.map(backend.download([path]), ([file]) => (file?.ok === true ? file.value : undefined))
 
 /** Edits a copy of a file in memory, as the tool would. `undefined` if it would not. */
 const editCopy = Effect.fnUntraced(function* (path: string, bytes: Uint8Array, replacement: Backend.Replacement) {

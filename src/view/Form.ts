@@ -96,13 +96,13 @@ const isQuestion = ({ allow, answer }: Approval.Request): boolean => answer !== 
 
 /** Makes the form of a request. It quotes the words of a model. */
 export const make = (request: Approval.Request, able: Able = {}): Form => {
-  const { answer, arguments: given, description, toolName } = request
-  const details = cut(JSON.stringify(given, null, 2), textLimit)
+  const { answer, arguments: args, description, toolName } = request
+  const details = cut(JSON.stringify(args, null, 2), textLimit)
   if (!isQuestion(request)) {
     const message = `${visible(description)}\nMay the tool ${toolName} be called with this?\n${quote(details)}`
     return { message, requestedSchema: decision }
   }
-  const { answer: _, question: __, ...rest } = given
+  const { answer: _, question: __, ...rest } = args
   const more = Object.keys(rest).length === 0 ? "" : `\n${quote(cut(JSON.stringify(rest, null, 2), textLimit))}`
   const schema = answer ?? {}
   return {
@@ -114,7 +114,7 @@ export const make = (request: Approval.Request, able: Able = {}): Form => {
 const decodeJson = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Json))
 
 /** Parses JSON. Any other text is the value itself. */
-const parseValue = (said: string): Json => Result.getOrElse(decodeJson(said), () => said)
+const parseValue = (text: string): Json => Result.getOrElse(decodeJson(text), () => text)
 
 /** Turns an answer into a decision. */
 export const decisionOf = (
@@ -126,8 +126,8 @@ export const decisionOf = (
     return Approval.reject(request, action === "decline" ? "the person declined" : "nobody answered")
   const fields = isObject(content) ? content : {}
   if (!isQuestion(request)) {
-    const { decision: said, reason } = fields
-    return said === "approve"
+    const { decision: verdict, reason } = fields
+    return verdict === "approve"
       ? Approval.approve(request)
       : Approval.reject(request, typeof reason === "string" && reason !== "" ? reason : undefined)
   }

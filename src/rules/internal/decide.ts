@@ -43,10 +43,15 @@ const parametersOf = (schema: JsonObject | undefined): ReadonlyArray<string> | u
 }
 
 /** The names of arguments in a rule that the tool has no parameters for. */
-const findMisspelt = (patterns: Rule["arguments"], known: ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
-  known === undefined
+const findMisspelt = (
+  patterns: Rule["arguments"],
+  argumentNames: ReadonlyArray<string> | undefined
+): ReadonlyArray<string> =>
+  argumentNames === undefined
     ? []
-    : Object.keys(patterns ?? {}).filter((path) => !known.includes(path) && !known.includes(path.split(".")[0] ?? ""))
+    : Object.keys(patterns ?? {}).filter(
+        (path) => !argumentNames.includes(path) && !argumentNames.includes(path.split(".")[0] ?? "")
+      )
 
 /** An argument in a rule that the tool does not have: a rule that restricts holds for all of its calls then. */
 export interface Misspelt {
@@ -59,7 +64,7 @@ interface Context {
   readonly call: Call
   /** The arguments of the model, and the arguments that the tool runs with if they differ. */
   readonly views: () => ReadonlyArray<JsonObject>
-  readonly known: FormsBy
+  readonly cache: FormsBy
   readonly parameters: ReadonlyArray<string> | undefined
   readonly onMisspelt: (found: Misspelt) => void
 }
@@ -81,7 +86,7 @@ const matchesCommand = (
 
 /** Checks whether a call fits a rule. A restriction that can't be read restricts everything; a permission allows nothing. */
 const fitOf = (
-  { known, views }: Context,
+  { cache, views }: Context,
   { arguments: patterns, command, ruling: verb }: { readonly [Part in "arguments" | "command" | "ruling"]: Rule[Part] },
   isMisspelt: boolean
 ) => {
@@ -89,9 +94,9 @@ const fitOf = (
   const isCovered = command === undefined || matchesCommand(command, views(), verb)
   if (!isCovered) return "not"
   if (patterns === undefined) return "surely"
-  if (verb === "allow") return matchesArguments(patterns, views(), "closely", known) ? "surely" : "not"
-  if (matchesArguments(patterns, views(), "exactly", known)) return "surely"
-  return matchesArguments(patterns, views(), "widely", known) ? "widely" : "not"
+  if (verb === "allow") return matchesArguments(patterns, views(), "closely", cache) ? "surely" : "not"
+  if (matchesArguments(patterns, views(), "exactly", cache)) return "surely"
+  return matchesArguments(patterns, views(), "widely", cache) ? "widely" : "not"
 }
 
 /** The rules of a list that a call fits, up to the first sure one. */
@@ -119,10 +124,10 @@ const matchesIn = (
   return matches
 }
 
-const isSure = (found: ReadonlyArray<Match>): boolean => found.some((match) => match.isSure)
+const isSure = (matches: ReadonlyArray<Match>): boolean => matches.some((match) => match.isSure)
 
-const restrictionsIn = (found: ReadonlyArray<Match>): ReadonlyArray<Match> =>
-  found.filter(({ rule }) => rule.ruling !== "allow")
+const restrictionsIn = (matches: ReadonlyArray<Match>): ReadonlyArray<Match> =>
+  matches.filter(({ rule }) => rule.ruling !== "allow")
 
 type ByName = { readonly [name: string]: Rules } | undefined
 
@@ -304,7 +309,7 @@ const likenessOf = ({ patterns, rule }: Match, call: Call): Likeness => {
       }
 }
 
-const rulingOf = (match: Match, call: Call, given: () => JsonObject): Ruling.Ruling => {
+const rulingOf = (match: Match, call: Call, getArguments: () => JsonObject): Ruling.Ruling => {
   const { by, isNamed, rule } = match
   const { deciders, expiresIn, reason, ruling } = rule
   if (ruling === "allow") return Ruling.allow(by, { settles: isNamed })
@@ -314,7 +319,7 @@ const rulingOf = (match: Match, call: Call, given: () => JsonObject): Ruling.Rul
   }
   const like = likenessOf(match, call)
   return Ruling.ask(by, {
-    description: `${call.name} ${describeArguments(given())}`,
+    description: `${call.name} ${describeArguments(getArguments())}`,
     reason: [...(reason === undefined ? [] : [reason]), `An approval for good covers ${like.text}.`].join("\n"),
     deciders,
     expiresIn,
@@ -336,7 +341,7 @@ export const decide = (
 ): Ruling.Verdict | undefined => {
   const views = once(() => viewsOf(call, parameters))
   const lastView = (): JsonObject => views().at(-1) ?? call.arguments
-  const context: Context = { call, views, known: new Map(), parameters: parametersOf(parameters), onMisspelt }
+  const context: Context = { call, views, cache: new Map(), parameters: parametersOf(parameters), onMisspelt }
   let current: ReadonlyArray<Ruling.Ruling> = []
   let overridden: ReadonlyArray<Ruling.Ruling> = []
   let isFixed = false

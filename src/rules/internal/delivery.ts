@@ -57,17 +57,19 @@ const uniqueDecisions = Effect.fnUntraced(function* (decisions: ReadonlyArray<Ap
 
 /** Checks one decision, and adds its principal and time. */
 const checkDecision = Effect.fnUntraced(function* (
-  given: Approval.Decision,
+  rawDecision: Approval.Decision,
   { item }: Place,
   { by, now, rule }: { readonly by: Approval.Principal; readonly now: number; readonly rule: string | undefined }
 ) {
   const { id, request } = item
   const other = claimedByOther(item.claim, by, now)
   if (other !== undefined) return yield* failWith(id, other)
-  const decision = Approval.decidedBy(given, request, { by, at: now, rule })
+  const decision = Approval.decidedBy(rawDecision, request, { by, at: now, rule })
   const problem =
-    Approval.problemOf(request, given.digest === undefined ? decision : { ...decision, digest: given.digest }) ??
-    (item.isExpired ? "a decision on it counts no more; its thread asks again when it is resumed" : undefined)
+    Approval.problemOf(
+      request,
+      rawDecision.digest === undefined ? decision : { ...decision, digest: rawDecision.digest }
+    ) ?? (item.isExpired ? "a decision on it counts no more; its thread asks again when it is resumed" : undefined)
   return problem === undefined ? decision : yield* failWith(id, { _tag: "Refused", problem })
 })
 
@@ -78,9 +80,9 @@ export const decideBy = ({ deliver, find, forget, tasks }: Delivery): Service["d
     const now = yield* Clock.currentTimeMillis
     const threads = new Map<string, { readonly agent: string; readonly decisions: Array<Approval.Decision> }>()
     const deliveries: Array<Effect.Effect<void, InboxError>> = []
-    for (const given of yield* uniqueDecisions(decisions)) {
-      const place = yield* placeOf(given.id, among)
-      const decision = yield* checkDecision(given, place, { by, now, rule })
+    for (const rawDecision of yield* uniqueDecisions(decisions)) {
+      const place = yield* placeOf(rawDecision.id, among)
+      const decision = yield* checkDecision(rawDecision, place, { by, now, rule })
       const { id, request, task, threadId } = place.item
       if (place.waiting !== undefined) {
         deliveries.push(Effect.asVoid(Deferred.succeed(place.waiting.decided, decision)))

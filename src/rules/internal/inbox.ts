@@ -41,10 +41,10 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
   ): Effect.Effect<A, InboxError> => Effect.mapError(book.change(f), unavailable)
 
   const findOne = (id: string): Effect.Effect<Place, InboxError> =>
-    Effect.flatMap(places.find([id]), (found) => placeOf(id, found))
+    Effect.flatMap(places.find([id]), (byId) => placeOf(id, byId))
 
   const list = (query: Query = {}) =>
-    Effect.map(places.list(query.threadId), (found) => found.map(({ item }) => item).filter(fits(query)))
+    Effect.map(places.list(query.threadId), (all) => all.map(({ item }) => item).filter(fits(query)))
 
   /** Removes claims from the book: all, or those of one principal. */
   const forget = (ids: ReadonlyArray<string>, by?: Approval.Principal) =>

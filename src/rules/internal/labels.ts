@@ -26,8 +26,8 @@ const isLabel = ({ decision, isAsShown, request }: Past): boolean =>
   request.byPerson !== true &&
   request.toolDigest !== undefined
 
-const newest = (found: Iterable<Decided>, limit: number): ReadonlyArray<Decided> =>
-  [...found].toSorted((left, right) => right.request.at - left.request.at).slice(0, limit)
+const newest = (decisions: Iterable<Decided>, limit: number): ReadonlyArray<Decided> =>
+  [...decisions].toSorted((left, right) => right.request.at - left.request.at).slice(0, limit)
 
 /** Reads the newest decisions of people, each request once: forks of a thread repeat it. */
 export const decisionsByPeople = <E, R>(
@@ -39,14 +39,14 @@ export const decisionsByPeople = <E, R>(
     Stream.runFold(
       Stream.filter(records, isLabel),
       () => new Map<string, Decided>(),
-      (found, { decision, request }) => {
-        found.set(request.id, { request, isYes: decision?._tag === "Approve" })
+      (byId, { decision, request }) => {
+        byId.set(request.id, { request, isYes: decision?._tag === "Approve" })
         // A store may have millions of requests.
-        return found.size <= 2 * limit + 1_000
-          ? found
-          : new Map(newest(found.values(), limit).map((one) => [one.request.id, one]))
+        return byId.size <= 2 * limit + 1_000
+          ? byId
+          : new Map(newest(byId.values(), limit).map((one) => [one.request.id, one]))
       }
     ),
-    (found) => newest(found.values(), limit)
+    (byId) => newest(byId.values(), limit)
   )
 }

@@ -145,17 +145,17 @@ const fitsExactly = (pattern: string, text: string): boolean => {
 /** A cache of the forms of a call's texts, for all rules. */
 export type FormsBy = Map<string, Forms>
 
-const formsIn = (known: FormsBy, text: string): Forms => {
-  const before = known.get(text)
+const formsIn = (cache: FormsBy, text: string): Forms => {
+  const before = cache.get(text)
   if (before !== undefined) return before
   const forms = formsOf(text)
-  known.set(text, forms)
+  cache.set(text, forms)
   return forms
 }
 
-const fitsWidely = (pattern: string, text: string, known: FormsBy): boolean => {
+const fitsWidely = (pattern: string, text: string, cache: FormsBy): boolean => {
   if (fitsExactly(pattern, text)) return true
-  const { addresses, items, whole } = formsIn(known, text)
+  const { addresses, items, whole } = formsIn(cache, text)
   return patternForms(pattern).some((folded) => {
     const fitsOne = (form: string): boolean => fitsExactly(folded, form)
     // Each item is a part of the whole.
@@ -169,11 +169,11 @@ const fitsWidely = (pattern: string, text: string, known: FormsBy): boolean => {
 /** Matches patterns in one way, over the texts of one call. */
 interface Matching {
   readonly way: Way
-  readonly known: FormsBy
+  readonly cache: FormsBy
 }
 
-const matchesText = ({ known, way }: Matching, pattern: string, text: string): boolean => {
-  if (way === "widely") return fitsWidely(pattern, text, known)
+const matchesText = ({ cache, way }: Matching, pattern: string, text: string): boolean => {
+  if (way === "widely") return fitsWidely(pattern, text, cache)
   return way === "closely" ? fitsClosely(pattern, text) : fitsExactly(pattern, text)
 }
 
@@ -293,9 +293,9 @@ export const matchesArguments = (
   patterns: { readonly [name: string]: Pattern },
   views: ReadonlyArray<JsonObject>,
   way: Way,
-  known: FormsBy
+  cache: FormsBy
 ): boolean => {
-  const matching: Matching = { way, known }
+  const matching: Matching = { way, cache }
   return Object.entries(patterns).every(([path, pattern]) => {
     const fitsIn = (args: JsonObject): boolean => {
       const readings = readingsOf(matching, path, args)

@@ -137,25 +137,25 @@ const settle = (
   event: Of<"RunCompleted" | "RunFailed" | "RunInterrupted">,
   notes: ReadonlyArray<Part>
 ): Step => {
-  const [done, parts] = flush(view, event.at)
+  const [ended, parts] = flush(view, event.at)
   const stopReason =
     event._tag === "RunCompleted" ? event.stopReason : event._tag === "RunFailed" ? "failed" : "interrupted"
-  const sources: ReadonlyArray<Part> = done.sources.length === 0 ? [] : [{ kind: "sources", sources: done.sources }]
-  const millis = Math.max(0, event.at - done.startedAt)
+  const sources: ReadonlyArray<Part> = ended.sources.length === 0 ? [] : [{ kind: "sources", sources: ended.sources }]
+  const millis = Math.max(0, event.at - ended.startedAt)
   return [
     {
-      ...done,
+      ...ended,
       status: "idle",
       calls: HashMap.empty(),
       subagents: [],
       pending: [],
       sources: [],
       usage: event.usage,
-      total: add(done.total, event.usage)
+      total: add(ended.total, event.usage)
     },
     [
       ...parts,
-      ...(event._tag === "RunCompleted" ? [] : openCalls(done, event)),
+      ...(event._tag === "RunCompleted" ? [] : openCalls(ended, event)),
       ...notes,
       ...sources,
       { kind: "turnEnd", stopReason, usage: event.usage, millis }
@@ -200,9 +200,9 @@ const addReasoning = (view: View, event: Of<"ReasoningDelta">): View => {
 }
 
 const addText = (view: View, event: Of<"TextDelta">): Step => {
-  const [spoken, thoughts] = endThinking(view, event.at)
-  const [text, blocks] = Blocks.feed(spoken.text, event.text)
-  return [{ ...spoken, text }, blocks.length === 0 ? thoughts : [...thoughts, ...blocks.map(partOf)]]
+  const [rest, thoughts] = endThinking(view, event.at)
+  const [text, blocks] = Blocks.feed(rest.text, event.text)
+  return [{ ...rest, text }, blocks.length === 0 ? thoughts : [...thoughts, ...blocks.map(partOf)]]
 }
 
 const restartTurn = (view: View, event: Of<"TurnRestarted">): Step => {
