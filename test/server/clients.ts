@@ -109,6 +109,12 @@ const webSocket = (scene: Scene, steering: string): Attempt => {
       { headers: { authorization: `Bearer ${scene.token}` } }
     ])
     const send = (packet: object) => socket.send(JSON.stringify(packet))
+    const steer = () => {
+      const isAtWork = state !== undefined && (state.now.end === "" || state.now.end.includes("suspended"))
+      if (step !== "due" || !isAtWork || waitingIn(state).length > 0) return
+      step = "sent"
+      send({ type: "steer", ref: "steer", input: steering })
+    }
     const hear = ({ data }: { readonly data: unknown }) => {
       const packet = JSON.parse(String(data))
       if (packet.type === "beat") send(packet)
@@ -125,11 +131,7 @@ const webSocket = (scene: Scene, steering: string): Attempt => {
       if (frame._tag === "Reset" && !isSteered()) step = "due"
       state = read([frame], state)
       if (isSteered()) scene.steered()
-      const isTurn = frame._tag === "Event" && frame.event._tag === "RoundStarted" && frame.event.path.length === 1
-      if (isTurn && step === "due") {
-        step = "sent"
-        send({ type: "steer", ref: "steer", input: steering })
-      }
+      steer()
       for (const id of waitingIn(state)) {
         if (!asked.has(id)) send({ type: "decide", ref: id, decisions: [decisionOf(scene, id)] })
         asked.add(id)
@@ -140,9 +142,12 @@ const webSocket = (scene: Scene, steering: string): Attempt => {
     return new Promise((resolve) => {
       const isIdle = setTimeout(() => socket.close(), 3_000)
       const settle = () => {
+        // Without an answer it was not taken: the server is gone.
+        if (step === "sent") step = "due"
         clearTimeout(isIdle)
         resolve(isOver(state) ? shownOf(state) : undefined)
       }
+      socket.addEventListener("open", steer)
       socket.addEventListener("message", hear)
       socket.addEventListener("close", settle)
       socket.addEventListener("error", settle)

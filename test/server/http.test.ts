@@ -1,7 +1,7 @@
 import { connect } from "node:net"
 /** The server at its door: what gets in, what principals reach, and what clients see of failures. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Latch, Layer, Schema } from "effect"
 import { Agent, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Server } from "effect-deepagents/server"
@@ -54,6 +54,29 @@ const start = (url: string, id: string, input: unknown, more: object = {}) =>
   ask(`${url}/threads/${id}/runs`, { body: { agent: "helper", input, ...more } })
 
 describe("the server", () => {
+  it.live("gives steering that came too late for a run that waits to the run behind the decision", () =>
+    Effect.gen(function* () {
+      const gate = yield* Latch.make(false)
+      const slow = TestChatModel.reactive(({ messages }) =>
+        messages.at(-1)?.role === "human" && messages.length === 1
+          ? () => Effect.as(gate.await, TestChatModel.calls([{ name: "pay", arguments: { n: 7 } }]))
+          : TestChatModel.text("Done.")
+      )
+      const url = yield* serve(Server.layer({ helper }).pipe(Layer.provide(slow)))
+      yield* start(url, "t", "go")
+      const steer = Effect.map(ask(`${url}/threads/t/steer`, { body: { input: "left" } }), ({ status }) => status)
+      while ((yield* steer) !== 204) yield* Effect.sleep("5 millis")
+      yield* gate.open
+      yield* ask(`${url}/threads/t/events`)
+      assert.notInclude((yield* ask(`${url}/threads/t/history`)).text, "left")
+      const id = (yield* ask(`${url}/threads/t/state`)).at("pending", 0, "id")
+      yield* ask(`${url}/threads/t/decisions`, { body: { decisions: [{ _tag: "Approve", id }] } })
+      yield* ask(`${url}/threads/t/events`)
+      const { text } = yield* ask(`${url}/threads/t/history`)
+      assert.lengthOf(text.match(/"left"/gu) ?? [], 1)
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
+  )
+
   it.live(
     "runs a thread with the model that its inputs chose, also behind a decision and a restart, and refuses others",
     () =>

@@ -10,7 +10,7 @@ import * as Agent from "../../core/Agent.ts"
 import type { AgentEvent } from "../../core/AgentEvent.ts"
 import { ChatModel, type Service as ChatModelService } from "../../core/ChatModel.ts"
 import { Journal } from "../../core/Journal.ts"
-import { makeId } from "../../core/Message.ts"
+import { type HumanMessage, makeId } from "../../core/Message.ts"
 import type { Leaf, Service } from "../../core/SessionStore.ts"
 import { zero } from "../../core/Usage.ts"
 import { codecs, orNothing, plan } from "../../durable/planning.ts"
@@ -34,6 +34,8 @@ export interface Work {
   handle: Agent.Handle<unknown, unknown> | undefined
   isBegun: boolean
   isCancelled: boolean
+  /** Steering that the run before took and could not give to its model. */
+  readonly undelivered: Array<HumanMessage>
 }
 
 /** All threads at work, and their surroundings. */
@@ -89,14 +91,14 @@ export const isFull = ({ active, limits }: Registry, tenant: string): boolean =>
 export const workOf = ({ works }: Registry, baseId: string): Work => {
   const known = works.get(baseId)
   if (known !== undefined) return known
-  const work = { log: Log.make(), queue: [], handle: undefined, isBegun: false, isCancelled: false }
+  const work = { log: Log.make(), queue: [], handle: undefined, isBegun: false, isCancelled: false, undelivered: [] }
   works.set(baseId, work)
   return work
 }
 
 /** Forgets a thread without runs and readers. */
 export const forget = ({ works }: Registry, baseId: string, work: Work): void => {
-  const isUsed = work.queue.length > 0 || work.log.readers.size > 0
+  const isUsed = work.queue.length > 0 || work.log.readers.size > 0 || work.undelivered.length > 0
   if (!isUsed && works.get(baseId) === work) works.delete(baseId)
 }
 
@@ -166,6 +168,7 @@ const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: 
   const handle = yield* Agent.start(agent, todo.input, { threadId: baseId }).pipe(
     Effect.provideService(Journal, { open, hold: () => Effect.succeed(held) })
   )
+  for (const message of work.undelivered.splice(0)) yield* Effect.ignore(handle.steer(message))
   work.handle = handle
   const relay = yield* Effect.forkScoped(
     Stream.runForEachArray(handle.events, (events) => {
@@ -182,6 +185,8 @@ const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: 
   if (work.isCancelled) yield* handle.interrupt
   const exit = yield* Effect.exit(handle.await)
   yield* Fiber.await(relay)
+  // A run that came to wait for a decision goes on with them.
+  if (!work.isCancelled) work.undelivered.push(...(yield* handle.undelivered))
   if (Exit.isSuccess(exit)) return exit.value.stopReason
   return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 }, Effect.scoped)
@@ -270,6 +275,7 @@ export const abandon = Effect.fnUntraced(function* (registry: Registry, parent: 
   yield* Scope.close(registry.scope, Exit.void)
   for (const [baseId, work] of Array.from(registry.works)) {
     work.queue.length = 0
+    work.undelivered.length = 0
     Object.assign(work, { handle: undefined, isBegun: false, isCancelled: false })
     Log.leave(work.log)
     forget(registry, baseId, work)
