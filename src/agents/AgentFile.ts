@@ -154,8 +154,8 @@ const chosenOf = (value: unknown): unknown => {
 
 /** Translates the known fields of a file of Claude Code. */
 const fromClaude = (raw: Raw): Raw => {
-  const known = Object.fromEntries(Object.entries(raw).filter(([field]) => fields.includes(field)))
-  const { disallowedTools, model, tools, ...rest } = known
+  const knownFields = Object.fromEntries(Object.entries(raw).filter(([field]) => fields.includes(field)))
+  const { disallowedTools, model, tools, ...rest } = knownFields
   const spec = typeof model === "string" ? (valueAt(claudeModels, model) ?? model) : model
   return defined({
     ...rest,
@@ -184,19 +184,19 @@ const readMatter = Effect.fnUntraced(function* (matter: string, claude: boolean,
     invalid(`the front matter is not valid YAML: ${problem.split("\n")[0] ?? ""}`)
   )
   if (!isRecord(raw)) return yield* invalid("the front matter should be a map of fields")
-  const found = claude ? fromClaude(raw) : { ...raw, ...("tools" in raw ? { tools: splitNames(raw["tools"]) } : {}) }
-  const unknown = Object.keys(found).find((field) => !fields.includes(field))
+  const record = claude ? fromClaude(raw) : { ...raw, ...("tools" in raw ? { tools: splitNames(raw["tools"]) } : {}) }
+  const unknown = Object.keys(record).find((field) => !fields.includes(field))
   return unknown === undefined
-    ? found
+    ? record
     : yield* invalid(`there is no field ${brief(unknown)}. ${suggestion(unknown, fields)}`)
 })
 
 /** Decodes the front matter. The policy has a decoder of its own, which suggests names. */
 const decodeMatter = Effect.fnUntraced(function* ({ policy: given, ...others }: Raw, invalid: Invalid) {
   const policy = given === undefined ? undefined : yield* readPolicy(given, invalid)
-  const read = decode(others, { onExcessProperty: "error" })
-  if (Result.isSuccess(read)) return { ...read.success, ...defined({ policy }) }
-  const [first] = problems(read.failure.issue)
+  const result = decode(others, { onExcessProperty: "error" })
+  if (Result.isSuccess(result)) return { ...result.success, ...defined({ policy }) }
+  const [first] = problems(result.failure.issue)
   const value = first === undefined ? undefined : at(others, first.keys)
   return yield* invalid(
     value === undefined
@@ -330,13 +330,13 @@ const chooseTools = <E, R>(file: AgentFile, options: Options<E, R>) => {
   }
   const named = listed?.flatMap((name) => findTools(all, name)) ?? all
   const without = new Set(disallowedTools.flatMap((name) => findTools(all, name)))
-  const kept = new Set(
+  const toolNames = new Set(
     named.flatMap((tool) => (without.has(tool) || (readOnly && !changesNothing(tool.annotations)) ? [] : [tool.name]))
   )
   return Result.succeed({
-    files: FileTools.names.filter((name) => kept.has(name)),
-    execute: kept.has(execute),
-    tools: tools.filter(({ name }) => kept.has(name))
+    files: FileTools.names.filter((name) => toolNames.has(name)),
+    execute: toolNames.has(execute),
+    tools: tools.filter(({ name }) => toolNames.has(name))
   })
 }
 
@@ -402,10 +402,10 @@ const subagentsOf = <E, R>(file: AgentFile, options: Options<E, R>, above: Reado
   const { agents = [] } = options
   const names = agents.map(({ name }) => name)
   return Effect.forEach(file.subagents ?? [], (name) => {
-    const found = agents.find((one) => one.name === name)
-    return found === undefined
+    const agent = agents.find((one) => one.name === name)
+    return agent === undefined
       ? invalid(`subagents: there is no agent ${brief(name)}. ${suggestion(name, names)}`)
-      : build(found, options, [...above, file.name])
+      : build(agent, options, [...above, file.name])
   })
 }
 
@@ -460,9 +460,9 @@ const build = <E, R>(
     }
     const subagents = yield* subagentsOf(file, options, above, invalid)
     const servers = yield* serversOf(file, options, invalid)
-    const found = chooseTools(file, options)
-    if (Result.isFailure(found)) return yield* invalid(found.failure)
-    const { execute: shell, ...tools } = found.success
+    const choice = chooseTools(file, options)
+    if (Result.isFailure(choice)) return yield* invalid(choice.failure)
+    const { execute: shell, ...tools } = choice.success
     const names = [...tools.files, ...(shell ? withExecute : []), ...tools.tools.map(({ name }) => name)]
     // Commands go around rules for files.
     const runsCommands = tools.tools.find(({ annotations }) => annotations.runsCommands === true)?.name

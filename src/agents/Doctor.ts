@@ -228,15 +228,15 @@ const ofSessions = Effect.fnUntraced(function* (store: SessionStore["Service"]) 
 
 const ofFiles = Effect.fnUntraced(function* (backend: Backend["Service"]) {
   const path = `.${yield* probe}`
-  const listed = yield* Effect.match(backend.ls("."), {
+  const listCheck = yield* Effect.match(backend.ls("."), {
     onFailure: ({ message }) => failure("files", "readable", message, "check the folder and its rights"),
     onSuccess: () => ok("files", "readable", "the working folder can be listed")
   })
-  const written = yield* Effect.match(Effect.andThen(backend.write(path, "ok"), backend.delete(path)), {
+  const writeCheck = yield* Effect.match(Effect.andThen(backend.write(path, "ok"), backend.delete(path)), {
     onFailure: ({ message }) => warning("files", "writable", message, "fine if the agent is only to read"),
     onSuccess: () => ok("files", "writable", "a file was written and deleted")
   })
-  return [listed, written]
+  return [listCheck, writeCheck]
 })
 
 const secret = /^[A-Za-z0-9_]*(?:API_?KEY|SECRET|TOKEN|PASSWORD)[A-Za-z0-9_]*(?==.)/gim
@@ -247,7 +247,7 @@ const ofSandbox = Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
   if (ran._tag === "Failure") {
     return [failure("sandbox", "commands", ran.failure.message, "check that it is up, and its shell")]
   }
-  const seen = [...new Set(ran.success.output.match(secret) ?? [])]
+  const secretNames = [...new Set(ran.success.output.match(secret) ?? [])]
   return [
     ok("sandbox", "commands", sandbox.id),
     isLocal
@@ -257,8 +257,8 @@ const ofSandbox = Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
           "isolation",
           sandbox.id.startsWith("os:") ? "commands reach their folders only" : "commands run elsewhere"
         ),
-    seen.length > 0
-      ? failure("sandbox", "secrets", `commands can read ${seen.join(", ")}`, "take them out of its environment")
+    secretNames.length > 0
+      ? failure("sandbox", "secrets", `commands can read ${secretNames.join(", ")}`, "take them out of its environment")
       : ok("sandbox", "secrets", "none in the environment of commands")
   ]
 })

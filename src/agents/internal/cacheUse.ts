@@ -18,7 +18,7 @@ export interface CacheUse {
 const shortest = 2_048
 
 /** The time for which providers keep a prompt unless they are paid for more, in milliseconds. */
-const kept = 5 * 60_000
+const keepTime = 5 * 60_000
 
 interface Round {
   readonly message: AiMessage
@@ -29,7 +29,7 @@ const breakOf = (before: Round, after: Round, between: ReadonlyArray<Stored>, is
   if (!isCached) return "none"
   if (between.some(({ entry }) => entry._tag === "Compaction")) return "summary"
   if (before.message.model !== after.message.model) return "model"
-  if (after.at - before.at > kept) return "pause"
+  if (after.at - before.at > keepTime) return "pause"
   return between.some(({ entry }) => entry._tag === "RunStarted") ? "run" : "request"
 }
 
