@@ -216,9 +216,9 @@ export const submit = (dialog: Dialog, text: string): Outcome => {
 /** What the description says beside the call itself: risks of a command, and why a rule asks. */
 const notesOf = ({ arguments: args, description, toolName }: Approval.Request): ReadonlyArray<string> => {
   const { command } = args
-  const shown = [typeof command === "string" ? command : "", `${toolName} ${describeArguments(args)}`]
-  const said = shown.find((text) => text !== "" && description.startsWith(text)) ?? ""
-  const notes = description.slice(said.length).trim()
+  const candidates = [typeof command === "string" ? command : "", `${toolName} ${describeArguments(args)}`]
+  const head = candidates.find((text) => text !== "" && description.startsWith(text)) ?? ""
+  const notes = description.slice(head.length).trim()
   return notes === "" ? [] : escapeUnseen(notes).split("\n")
 }
 
@@ -329,16 +329,18 @@ export const lines = (
 ): ReadonlyArray<string> => {
   const { form, problem, request, stage } = dialog
   const { expiresAt } = request
-  const left = expiresAt === undefined ? "" : ` · ${Math.max(0, Math.ceil((expiresAt - around.now) / 1_000))} s left`
+  const countdown =
+    expiresAt === undefined ? "" : ` · ${Math.max(0, Math.ceil((expiresAt - around.now) / 1_000))} s left`
   const batch = around.waiting > 1 ? ` · 1 of ${around.waiting}` : ""
-  const said = problem === "" ? [] : [style.red(problem)]
+  const problemLines = problem === "" ? [] : [style.red(problem)]
   const field = form?.fields[form.at]
   if (stage === "reason")
-    return [...said, style.yellow("Why not? Enter rejects, with the reason if there is one; Esc goes back")]
-  if (stage === "edit") return [...said, style.yellow("Other arguments: Enter runs it with these, Esc goes back")]
+    return [...problemLines, style.yellow("Why not? Enter rejects, with the reason if there is one; Esc goes back")]
+  if (stage === "edit")
+    return [...problemLines, style.yellow("Other arguments: Enter runs it with these, Esc goes back")]
   const arm = around.isArmed ? "" : style.dim(" (when you stop typing)")
   if (form !== undefined && field !== undefined)
-    return [...said, ...fieldLines(form, field, style), ...(arm === "" ? [] : [arm])]
+    return [...problemLines, ...fieldLines(form, field, style), ...(arm === "" ? [] : [arm])]
   const choices = [
     ...(allows(dialog, "approve") ? [["y", "yes"] as const] : []),
     ...(allows(dialog, "reject") ? [["n", "no, and why"] as const] : []),
@@ -346,8 +348,8 @@ export const lines = (
     ...(around.waiting > 1 && allows(dialog, "approve") ? [["Y", `yes to all ${around.waiting}`] as const] : [])
   ]
   return [
-    ...said,
-    `${style.yellow("?")} ${request.path.map(cleanLine).join(" › ")}: ${style.bold(cleanLine(request.toolName))}${style.dim(batch + left)}${arm}`,
+    ...problemLines,
+    `${style.yellow("?")} ${request.path.map(cleanLine).join(" › ")}: ${style.bold(cleanLine(request.toolName))}${style.dim(batch + countdown)}${arm}`,
     ...keyLines(choices, style),
     ...(allows(dialog, "approve") ? alwaysLines(dialog, style) : [])
   ]

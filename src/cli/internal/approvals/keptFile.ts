@@ -18,8 +18,8 @@ const fileOf = ({ data }: Places, folder: string): string =>
 
 /** Reads the approvals for good of a project. A file of another version has none. */
 export const readKept = Effect.fnUntraced(function* (places: Places, folder: string) {
-  const read = decode(yield* textOf(fileOf(places, folder)))
-  return Result.isSuccess(read) && read.success.folder === folder ? read.success.learned : []
+  const result = decode(yield* textOf(fileOf(places, folder)))
+  return Result.isSuccess(result) && result.success.folder === folder ? result.success.learned : []
 })
 
 /** Keeps the approvals for good of a project. */

@@ -83,8 +83,8 @@ const matchesHost = (pattern: string, host: string): boolean =>
 
 /** Splits `Tool(what)`. */
 const splitRule = (text: string): readonly [name: string, what: string | undefined] | undefined => {
-  const found = /^([\w-]+(?:__(?:[\w.-]+|\*))*)(?:\(([^]*)\))?$/.exec(text.trim())
-  const [, name, what] = found ?? []
+  const match = /^([\w-]+(?:__(?:[\w.-]+|\*))*)(?:\(([^]*)\))?$/.exec(text.trim())
+  const [, name, what] = match ?? []
   return name === undefined ? undefined : [name, what === undefined || what.trim() === "*" ? undefined : what.trim()]
 }
 
@@ -133,15 +133,15 @@ export const parsePermission = (
       ? Result.succeed({ ...base, commands: undefined, fits: (call) => ofServer(call.name) })
       : wrong("the tools of servers take nothing in parentheses")
   }
-  const meant = toolsBy(name, tools, ruling !== "allow")
-  const [first] = meant
+  const matches = toolsBy(name, tools, ruling !== "allow")
+  const [first] = matches
   if (first === undefined) {
     const names = [...new Set(tools.flatMap((tool) => [tool.name, ...(tool.annotations.aliases ?? [])]))]
     return wrong(`there is no tool ${JSON.stringify(name)}. ${suggestion(name, names)}`)
   }
   const problem = what === undefined ? undefined : problemOf(what, first.annotations)
   if (problem !== undefined) return wrong(problem)
-  const names = new Set(meant.map((tool) => tool.name))
+  const names = new Set(matches.map((tool) => tool.name))
   if (isOpen(first.annotations)) {
     const by = `${origin.from}: ${text.trim()}`
     const reason = ruling === "ask" ? { reason: `A rule asks: ${by}` } : {}
@@ -203,11 +203,12 @@ export const rule = (
   const findRule = (ruling: Ruling.Rule["ruling"]): Permission | undefined =>
     permissions.find((one) => one.commands?.command === undefined && one.ruling === ruling && one.fits(call))
   const nameOf = ({ from, text }: Permission): string => `${from}: ${text}`
-  const refused = findRule("refuse")
-  if (refused !== undefined)
-    return Ruling.refuse(nameOf(refused), `Not executed: a rule refuses it (${nameOf(refused)}).`)
-  const asked = findRule("ask")
-  if (asked !== undefined) return Ruling.ask(nameOf(asked), { byPerson: true, reason: `A rule asks: ${nameOf(asked)}` })
-  const allowed = findRule("allow")
-  return allowed === undefined ? undefined : Ruling.allow(nameOf(allowed), { settles: true })
+  const refuseRule = findRule("refuse")
+  if (refuseRule !== undefined)
+    return Ruling.refuse(nameOf(refuseRule), `Not executed: a rule refuses it (${nameOf(refuseRule)}).`)
+  const askRule = findRule("ask")
+  if (askRule !== undefined)
+    return Ruling.ask(nameOf(askRule), { byPerson: true, reason: `A rule asks: ${nameOf(askRule)}` })
+  const allowRule = findRule("allow")
+  return allowRule === undefined ? undefined : Ruling.allow(nameOf(allowRule), { settles: true })
 }

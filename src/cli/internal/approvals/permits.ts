@@ -109,11 +109,11 @@ export const readPermits = Effect.fnUntraced(function* (
     ...claude.sources,
     ...sourcesOf(settings.permissions)
   ]
-  const known = { tools, folder: places.project }
+  const context = { tools, folder: places.project }
   const foreign = [...claude.problems]
   const readRule = Effect.fnUntraced(function* (source: Source, list: keyof typeof rulings, text: string) {
     const { from, isForeign = false, where } = source
-    const parsed = parsePermission(text, rulings[list], { from, where }, known)
+    const parsed = parsePermission(text, rulings[list], { from, where }, context)
     if (Result.isSuccess(parsed)) return [parsed.success]
     const place = from === "flag" ? `--${list}` : `${where}: permissions.${list}`
     if (!isForeign) return yield* fail("usage", `${place}: ${parsed.failure}`)
@@ -129,14 +129,14 @@ export const readPermits = Effect.fnUntraced(function* (
     ),
     ([source, list, text]): Effect.Effect<ReadonlyArray<Permission>, Failure> => readRule(source, list, text)
   )
-  const found = all.flat()
+  const permissions = all.flat()
   const isLeft = (one: Permission): boolean => one.from === "project" && isOpening(one)
   return makePermits(
     places.project,
     tools,
-    found.filter((one) => !isLeft(one)),
+    permissions.filter((one) => !isLeft(one)),
     {
-      problems: [...foreign, ...found.filter(isLeft).map(describeLeft)],
+      problems: [...foreign, ...permissions.filter(isLeft).map(describeLeft)],
       kept: yield* readKept(places, placeOf(places.project).cwd)
     },
     () => folders.list().map(({ path }) => path)

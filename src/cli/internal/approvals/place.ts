@@ -58,15 +58,15 @@ export const placeOf = (
     look: (path) => {
       const isPlain = !/(?<!\\)[*?[]/.test(path)
       const plain = path.replaceAll(/\\(.)/g, "$1")
-      const found = isPlain
+      const realPaths = isPlain
         ? realOf(plain)
         : Result.getOrElse(
             Result.try(() => globSync(path.replaceAll(/\*{2,}/g, "*")).flatMap(realOf)),
             () => undefined
           )
       const ofRevision = isPlain ? filesOfRevision(plain, cwd) : []
-      if (found === undefined || ofRevision === undefined || found.length > most) return undefined
-      return [...found, ...ofRevision].some(isHidden) ? undefined : found
+      if (realPaths === undefined || ofRevision === undefined || realPaths.length > most) return undefined
+      return [...realPaths, ...ofRevision].some(isHidden) ? undefined : realPaths
     }
   }
 }

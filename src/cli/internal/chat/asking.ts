@@ -51,9 +51,9 @@ export const makeAsking = (options: {
   const { desk, input, paint, style } = options
   let dialog: Dialog.Dialog | undefined
   /** The requests that were shown in full. Only they can be approved. */
-  let shown = new Set<string>()
+  let shownIds = new Set<string>()
   /** The latest requests that were shown, answered ones too. */
-  const asked = new Set<string>()
+  const askedIds = new Set<string>()
   /** The latest calls that were approved as their diffs showed them. */
   const approved = new Set<string>()
   /** The draft from before the question took the editor. */
@@ -82,14 +82,14 @@ export const makeAsking = (options: {
   const refresh = (): void => {
     const waiting = desk().waiting()
     const [first] = waiting
-    const fresh = waiting.filter(({ id }) => !shown.has(id))
+    const fresh = waiting.filter(({ id }) => !shownIds.has(id))
     for (const request of fresh) {
-      shown.add(request.id)
-      remember(asked, request.id)
+      shownIds.add(request.id)
+      remember(askedIds, request.id)
       options.commit(Dialog.announcement(request, style, desk().preview(request)))
       options.bell(`${request.toolName} waits for you`)
     }
-    if (first === undefined) shown = new Set()
+    if (first === undefined) shownIds = new Set()
     const isSame = dialog !== undefined && dialog.request.id === first?.id
     if (!isSame) {
       leaveEditor()
@@ -117,7 +117,7 @@ export const makeAsking = (options: {
     const request = dialog?.request
     const rest = desk()
       .waiting()
-      .filter((one) => one.id !== decision.id && !Dialog.isForm(one) && shown.has(one.id))
+      .filter((one) => one.id !== decision.id && !Dialog.isForm(one) && shownIds.has(one.id))
     dialog = undefined
     if (learned !== undefined) desk().add(learned)
     if (request !== undefined) answer(request, decision)
@@ -131,7 +131,7 @@ export const makeAsking = (options: {
   }
   return {
     isOpen: () => dialog !== undefined,
-    wasAsked: (id) => asked.has(id),
+    wasAsked: (id) => askedIds.has(id),
     hasShown: (event) => approved.has(keyOf(event)),
     expiresAt: () => dialog?.request.expiresAt ?? 0,
     lines: () =>

@@ -60,7 +60,7 @@ export const withFiles = Effect.fnUntraced(function* (text: string, id: string, 
   const images: Array<Content.Block> = []
   const files = new Map<string, string>()
   const problems: Array<string> = []
-  let left: number = texts.all
+  let remaining: number = texts.all
   for (const [word] of text.matchAll(words)) {
     const name = word.length > longest ? "" : unquoted(word)
     const extension = image.exec(name)?.[1]
@@ -71,13 +71,13 @@ export const withFiles = Effect.fnUntraced(function* (text: string, id: string, 
         images.push(Content.image({ base64: Base64.encode(bytes.value), mimeType }))
       }
     } else if (word.startsWith("@") && name !== "" && !files.has(name)) {
-      const found = yield* Effect.orElseSucceed(readText(folder, name), () => undefined)
-      if (found === undefined) continue
-      if (found.text === undefined || found.text.length > left) {
-        problems.push(`${cleanLine(name)} is too large to go along (${found.size} bytes); only its name does`)
+      const file = yield* Effect.orElseSucceed(readText(folder, name), () => undefined)
+      if (file === undefined) continue
+      if (file.text === undefined || file.text.length > remaining) {
+        problems.push(`${cleanLine(name)} is too large to go along (${file.size} bytes); only its name does`)
       } else {
-        left -= found.text.length
-        files.set(name, found.text)
+        remaining -= file.text.length
+        files.set(name, file.text)
       }
     }
   }

@@ -117,8 +117,8 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     () =>
       Effect.sync(() => {
         ui.close()
-        const again = options.resumeCommand?.(at.threadId)
-        if (again !== undefined) terminal.write(`${again}\n`)
+        const resumeLine = options.resumeCommand?.(at.threadId)
+        if (resumeLine !== undefined) terminal.write(`${resumeLine}\n`)
       })
   )
   showFacts(talk)

@@ -19,10 +19,10 @@ export const earlyPrompt = Effect.fnUntraced(function* (options: {
   const { colours, isPlain, isTerminal } = facts()
   if (options.plain || isPlain || !isTerminal) return undefined
   const terminal = processTerminal()
-  let kept: Array<(listener: Listener) => void> = []
+  let backlog: Array<(listener: Listener) => void> = []
   let chat: Listener | undefined
   const keep = (give: (listener: Listener) => void): void => {
-    if (chat === undefined) kept.push(give)
+    if (chat === undefined) backlog.push(give)
     else give(chat)
   }
   const line = [...options.facts.filter((fact) => /^[\x20-\x7e]*$/.test(fact)), idleHints].join(" · ")
@@ -50,8 +50,8 @@ export const earlyPrompt = Effect.fnUntraced(function* (options: {
         Effect.sync(() => {
           erase()
           chat = listener
-          for (const give of kept) give(listener)
-          kept = []
+          for (const give of backlog) give(listener)
+          backlog = []
         }),
         () =>
           Effect.sync(() => {

@@ -38,9 +38,10 @@ export const makeTakeEvent = (options: {
   const isSaid = makeIsSaid(asking)
   return (event: AgentEvent): void => {
     const prices = options.prices()
-    const known = prices !== undefined && "usage" in event ? { ...event, usage: priced(event.usage, prices) } : event
+    const pricedEvent =
+      prices !== undefined && "usage" in event ? { ...event, usage: priced(event.usage, prices) } : event
     const before = state.view.status
-    const [view, parts] = View.reduce(state.view, known)
+    const [view, parts] = View.reduce(state.view, pricedEvent)
     state.view = view
     if (event._tag === "Steered") state.queue = state.queue.filter(({ id }) => id !== event.messageId)
     const isNews = !isSaid(event)

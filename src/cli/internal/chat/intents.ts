@@ -42,14 +42,17 @@ const runCommand = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, line: st
       )
     )
   }
-  const known = Slash.find(name)
-  if (known === undefined) return ui.note("error", Slash.unknown(options, name))
-  if (known.isAlone === true && (yield* settleTurn(talk))) {
-    return ui.note("error", `/${known.name} changes the conversation that the agent is at work on; Esc interrupts it.`)
+  const command = Slash.find(name)
+  if (command === undefined) return ui.note("error", Slash.unknown(options, name))
+  if (command.isAlone === true && (yield* settleTurn(talk))) {
+    return ui.note(
+      "error",
+      `/${command.name} changes the conversation that the agent is at work on; Esc interrupts it.`
+    )
   }
   yield* works.begin(
-    known.work,
-    Effect.map(known.run(room, argument, talk), () => {
+    command.work,
+    Effect.map(command.run(room, argument, talk), () => {
       showFacts(talk)
       return undefined
     })

@@ -42,13 +42,13 @@ export const keep = Effect.fnUntraced(function* (
   }
   if (draft !== undefined) {
     yield* folder(draft)
-    const stored = (yield* readFile(draft)).trimEnd()
-    if (stored !== "") ui.input.set(stored)
-    let written = stored
+    const storedDraft = (yield* readFile(draft)).trimEnd()
+    if (storedDraft !== "") ui.input.set(storedDraft)
+    let savedText = storedDraft
     const write = Effect.suspend(() => {
       const text = ui.draft()
-      if (text === written) return Effect.void
-      written = text
+      if (text === savedText) return Effect.void
+      savedText = text
       return Effect.ignore(fs.writeFileString(draft, text, { mode: 0o600 }))
     })
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep("500 millis"), write)))

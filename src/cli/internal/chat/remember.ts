@@ -46,8 +46,8 @@ export const offerMemory = Effect.fnUntraced(function* <E, R>(talk: Asking<E, R>
   const { remembering } = options
   if (remembering === undefined || talk.isLeaving) return
   const changes = yield* remembering.pending
-  const shown = JSON.stringify(changes)
-  if (changes.length === 0 || shown === talk.putOff) return
+  const key = JSON.stringify(changes)
+  if (changes.length === 0 || key === talk.putOff) return
   for (const { diff, path } of changes) {
     ui.parts([
       { kind: "tool", name: "memory", gist: cleanLine(path), isError: false, summary: "", diff, output: "", millis: 0 }
@@ -56,7 +56,7 @@ export const offerMemory = Effect.fnUntraced(function* <E, R>(talk: Asking<E, R>
   const { items, title } = questionOf(yield* remembering.outside(at.threadId))
   const answer = yield* choose(room, title, items)
   if (answer !== "yes" && answer !== "no") {
-    talk.putOff = shown
+    talk.putOff = key
     return
   }
   yield* toProblem(Effect.forEach(changes, ({ settle }) => settle(answer === "yes"), { discard: true }))

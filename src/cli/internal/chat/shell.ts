@@ -37,7 +37,7 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
   if (command === "") return yield* Effect.fail(problem("Say the command: !git status"))
   let output = ""
   let exitCode = 0
-  let left: ReadonlyArray<string> = []
+  let leftovers: ReadonlyArray<string> = []
   const concludeOutput = (end: ReadonlyArray<string>): string => {
     const text = cutMiddle(clean(output).trimEnd(), most, (left) => `\n… ${left} characters left out …\n`)
     ui.parts([
@@ -52,7 +52,7 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
       Effect.sync(() => {
         if (event._tag === "Exited") {
           exitCode = event.exitCode
-          left = event.left ?? []
+          leftovers = event.left ?? []
         } else {
           output = cutMiddle(output + event.text, most * 2, () => "\n…\n")
           const last = clean(output.slice(-shownAtOnce * 200))
@@ -66,7 +66,7 @@ export const shell = Effect.fnUntraced(function* (ui: Ui, command: string) {
   ).pipe(Effect.onInterrupt(() => Effect.sync(() => concludeOutput(["interrupted"]))))
   const text = concludeOutput([
     ...(exitCode === 0 ? [] : [`exit code ${exitCode}`]),
-    ...(left.length === 0 ? [] : [`it left behind ${left.join(", ")}, now ended`])
+    ...(leftovers.length === 0 ? [] : [`it left behind ${leftovers.join(", ")}, now ended`])
   ])
   return `I ran \`${command}\` (exit code ${exitCode}):\n\n${text}`
 })

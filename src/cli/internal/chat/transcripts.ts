@@ -40,16 +40,16 @@ export const makeTranscripts = (): Transcripts => {
         parts: []
       }
       const [view, parts] = View.reduce(before.view, { ...event, path: event.path.slice(-1) })
-      const kept = parts.length === 0 ? before.parts : [...before.parts, ...parts].slice(-most.parts)
-      all.set(event.runId, { ...before, view, parts: kept })
+      const recentParts = parts.length === 0 ? before.parts : [...before.parts, ...parts].slice(-most.parts)
+      all.set(event.runId, { ...before, view, parts: recentParts })
       const [oldest] = all.keys()
       if (all.size > most.agents && oldest !== undefined) all.delete(oldest)
     },
     names: () => [...all.values()].map(({ name }) => name),
     text: (index) => {
-      const found = [...all.values()][index]
-      if (found === undefined) return undefined
-      return [...found.parts.flatMap(lines), View.openText(found.view)].join("\n").trim()
+      const transcript = [...all.values()][index]
+      if (transcript === undefined) return undefined
+      return [...transcript.parts.flatMap(lines), View.openText(transcript.view)].join("\n").trim()
     }
   }
 }

@@ -130,8 +130,8 @@ const makeSetters = (
 > => ({
   addUsage: (usage) => {
     const prices = pricesOf()
-    const spent = prices === undefined ? usage : priced(usage, prices)
-    change({ view: { ...state.view, total: add(state.view.total, spent) } })
+    const pricedUsage = prices === undefined ? usage : priced(usage, prices)
+    change({ view: { ...state.view, total: add(state.view.total, pricedUsage) } })
   },
   dropContext: () => change({ view: { ...state.view, context: undefined } }),
   focus: (isFocused) => change({ isFocused }),

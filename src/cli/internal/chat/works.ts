@@ -25,8 +25,8 @@ const longest = 4_000
 /** The message of a failure or a defect. */
 export const messageOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
-  const said = Predicate.hasProperty(error, "message") ? error.message : error
-  return cut(String(said), longest)
+  const message = Predicate.hasProperty(error, "message") ? error.message : error
+  return cut(String(message), longest)
 }
 
 interface Work {

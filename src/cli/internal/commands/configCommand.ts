@@ -33,10 +33,10 @@ export const config = Effect.fnUntraced(function* ({ places, project, settings }
   const policies = yield* readPolicies(policyFiles(places, project))
   if (asJson) return yield* printJson({ settings, policies, files, leftOut: project.left.map(idOf), data: places.data })
   const rows = keys.map((key) => {
-    const found = settings[key]
-    return found === undefined
+    const setting = settings[key]
+    return setting === undefined
       ? [key, "–", "", says[key]]
-      : [key, JSON.stringify(found.value), originOf(found), says[key]]
+      : [key, JSON.stringify(setting.value), originOf(setting), says[key]]
   })
   const rules = policies.flatMap(rowsOf)
   return yield* print(
@@ -61,9 +61,9 @@ const settingOf = function* (setting: Setting | undefined): Generator<ReadonlyAr
 
 const argumentsOf = (given: string | undefined) => {
   if (given === undefined) return Effect.succeed<JsonObject>({})
-  const read = Result.try((): unknown => JSON.parse(given))
-  return Result.isSuccess(read) && isObject(read.success)
-    ? Effect.succeed(read.success)
+  const result = Result.try((): unknown => JSON.parse(given))
+  return Result.isSuccess(result) && isObject(result.success)
+    ? Effect.succeed(result.success)
     : fail("usage", `${JSON.stringify(given.slice(0, 40))} is not an object of arguments; expected '{"command": "ls"}'`)
 }
 
@@ -86,10 +86,10 @@ export const explain = Effect.fnUntraced(function* (context: Context, name: stri
   }
   // No model is called, so none has to be set up.
   const app = yield* openApp({ ...context, isDemo: true })
-  const found = yield* readPolicies(policyFiles(places, project))
+  const policies = yield* readPolicies(policyFiles(places, project))
   const { tools } = Agent.describe(yield* app.agent({ mode: "ask" }))
   const names = tools.map((tool) => tool.name)
-  const policy = yield* compiled(found, tools, places, yield* ownFolders(context))
+  const policy = yield* compiled(policies, tools, places, yield* ownFolders(context))
   if (/^(?:\.{0,2}\/|~\/)/.test(name)) {
     const path = resolve(places.project, name.replace(/^~/, homedir()))
     const rowOf = (operation: "read" | "write") => {
@@ -112,7 +112,7 @@ export const explain = Effect.fnUntraced(function* (context: Context, name: stri
     annotations: tool?.annotations ?? (server === undefined ? {} : { server: server.name }),
     parameters: tool?.parameters
   })
-  const fileOf = (from: string | undefined) => found.find((one) => one.from === from)?.file ?? ""
+  const fileOf = (from: string | undefined) => policies.find((one) => one.from === from)?.file ?? ""
   if (verdict === undefined || verdict.rulings.length === 0) {
     return yield* print("No policy has a rule for it: the mode of approvals decides.")
   }

@@ -69,7 +69,7 @@ export const doctor = Effect.fnUntraced(function* (
   const { places, settings } = context
   const folder = machine(context, undefined)
   const { problems, servers } = app.servers
-  const found = servers.length === 0 ? [] : yield* Effect.provide(tried, serversLayer(places, servers))
+  const results = servers.length === 0 ? [] : yield* Effect.provide(tried, serversLayer(places, servers))
   const report = yield* Doctor.check(agent, {
     live: options.live,
     model: Result.isFailure(model)
@@ -81,7 +81,7 @@ export const doctor = Effect.fnUntraced(function* (
     files: folder,
     sandbox: folder,
     servers: Object.fromEntries(
-      found.map(({ problem, status }) => [
+      results.map(({ problem, status }) => [
         status.name,
         problem === undefined ? Effect.void : Effect.fail({ message: problem })
       ])

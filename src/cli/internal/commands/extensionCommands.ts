@@ -30,9 +30,9 @@ import { installedBeside } from "../work/machine/programs.ts"
 const packageRule = /^(?:npm:)?((?:@[\w.-]+\/)?[\w][\w.-]*(?:@[\w.^~-]+)?)$/
 
 export const list = Effect.fnUntraced(function* ({ places, project }: Context, asJson: boolean) {
-  const found = yield* findExtensions(places, project)
-  const { loaded, problems } = yield* loadAll(found.entries)
-  const all = [...found.problems, ...problems]
+  const extensions = yield* findExtensions(places, project)
+  const { loaded, problems } = yield* loadAll(extensions.entries)
+  const all = [...extensions.problems, ...problems]
   if (asJson) {
     return yield* printJson({
       extensions: loaded.map((one) => ({
@@ -123,17 +123,17 @@ export const remove = Effect.fnUntraced(function* ({ places, project }: Context,
     return yield* fail("usage", `${given} is of the project: deepagents trust drop ${named.entry.source}`)
   }
   const wanted = named?.entry.source ?? given
-  const found = added.find(({ source }) => [wanted, `npm:${wanted}`, resolve(places.project, wanted)].includes(source))
-  if (found === undefined) {
-    const known = [...loaded.map(({ extension }) => extension.name), ...added.map(({ source }) => source)]
-    return yield* fail("usage", `There is no extension ${JSON.stringify(given)}. ${suggestion(given, known)}`)
+  const entry = added.find(({ source }) => [wanted, `npm:${wanted}`, resolve(places.project, wanted)].includes(source))
+  if (entry === undefined) {
+    const names = [...loaded.map(({ extension }) => extension.name), ...added.map(({ source }) => source)]
+    return yield* fail("usage", `There is no extension ${JSON.stringify(given)}. ${suggestion(given, names)}`)
   }
   yield* writeAdded(
     places,
-    added.filter((one) => one !== found)
+    added.filter((one) => one !== entry)
   )
-  if (found.place.startsWith(`${packagesOf(places)}/`)) {
-    yield* Effect.ignore(fs.remove(found.place, { recursive: true, force: true }))
+  if (entry.place.startsWith(`${packagesOf(places)}/`)) {
+    yield* Effect.ignore(fs.remove(entry.place, { recursive: true, force: true }))
   }
-  return yield* tell(`Removed ${found.source}.`)
+  return yield* tell(`Removed ${entry.source}.`)
 })

@@ -30,7 +30,7 @@ export type Verdict =
   | { readonly _tag: "answer"; readonly text: string }
 
 /** An inbox that only reads. */
-const looking = Inbox.layer({ deliver: () => Effect.void })
+const readOnlyInbox = Inbox.layer({ deliver: () => Effect.void })
 
 /** Shortens an id for display. */
 const brief = (id: string): string => id.slice(0, 8)
@@ -60,22 +60,25 @@ export const list = (places: Places, asJson: boolean) =>
       "",
       "deepagents inbox show, approve, reject or answer, with an id"
     )
-  }).pipe(Effect.provide(looking), Effect.provide(sessions(places)))
+  }).pipe(Effect.provide(readOnlyInbox), Effect.provide(sessions(places)))
 
 /** Finds a request by its id, or by a unique beginning. */
 const find = Effect.fnUntraced(function* (id: string) {
   const { list: waiting } = yield* Inbox.Inbox
   const items = yield* orFail("failed")(waiting())
   const exact = items.find((item) => item.id === id)
-  const found = exact === undefined ? items.filter((item) => id !== "" && item.id.startsWith(id)) : [exact]
-  const [one] = found
-  if (one !== undefined && found.length === 1) return one
-  const shown = JSON.stringify(id.slice(0, 80))
-  if (found.length > 1) {
-    return yield* fail("usage", `${found.length} ids begin with ${shown}: ${found.map((item) => item.id).join(", ")}`)
+  const matches = exact === undefined ? items.filter((item) => id !== "" && item.id.startsWith(id)) : [exact]
+  const [one] = matches
+  if (one !== undefined && matches.length === 1) return one
+  const quotedId = JSON.stringify(id.slice(0, 80))
+  if (matches.length > 1) {
+    return yield* fail(
+      "usage",
+      `${matches.length} ids begin with ${quotedId}: ${matches.map((item) => item.id).join(", ")}`
+    )
   }
   const ids = items.map((item) => (id.length > 8 ? item.id : brief(item.id)))
-  return yield* fail("usage", `No request waits with the id ${shown}. ${suggestion(id, ids)}`)
+  return yield* fail("usage", `No request waits with the id ${quotedId}. ${suggestion(id, ids)}`)
 })
 
 const fieldLine = ({ id, isRequired, kind, label, options }: Field): string =>
@@ -101,7 +104,7 @@ export const show = (places: Places, id: string) =>
       visible(JSON.stringify(args, null, 2)),
       ...(fields.length === 0 ? [] : ["", "The answer has:", ...fields.map((field) => visible(fieldLine(field)))])
     )
-  }).pipe(Effect.provide(looking), Effect.provide(sessions(places)))
+  }).pipe(Effect.provide(readOnlyInbox), Effect.provide(sessions(places)))
 
 const jsonIn = Schema.decodeUnknownOption(Schema.fromJsonString(Json))
 
@@ -111,8 +114,8 @@ const parsed = (text: string): Json | undefined => Option.getOrUndefined(jsonIn(
 const answered = (request: Approval.Request, text: string): Effect.Effect<Json, Failure> => {
   if (request.answer === undefined) return Effect.succeed(text)
   const fields = fieldsOf(request.answer, oneLine(request.description))
-  const given = parsed(text)
-  if (given !== undefined && isObject(given)) return Effect.succeed(given)
+  const json = parsed(text)
+  if (json !== undefined && isObject(json)) return Effect.succeed(json)
   const [field] = fields
   if (field === undefined || fields.length > 1) {
     return fail("usage", ["Answer in JSON, an object with:", ...fields.map(fieldLine)].map(visible).join("\n"))
@@ -120,7 +123,7 @@ const answered = (request: Approval.Request, text: string): Effect.Effect<Json, 
   const value = readField(field, text, parsed)
   if ("problem" in value) return fail("usage", visible(value.problem))
   // A single option of a list needs no brackets.
-  const whole = field.kind === "many" ? (Array.isArray(given) ? given : [text]) : value.value
+  const whole = field.kind === "many" ? (Array.isArray(json) ? json : [text]) : value.value
   const boolean = field.kind === "boolean" ? text === "yes" || text === "true" : whole
   return Effect.succeed(answerOf(fields, new Map([[field.id, boolean]])))
 }
@@ -144,7 +147,7 @@ export const decide = <E, R>(
 ) =>
   Effect.gen(function* () {
     const store = yield* SessionStore
-    const item = yield* Effect.provide(find(id), looking)
+    const item = yield* Effect.provide(find(id), readOnlyInbox)
     const { request, threadId } = item
     if (threadId === undefined) return yield* fail("failed", "This request waits in another process: decide there.")
     const thread = yield* orFail("failed")(store.info(threadId))
@@ -153,7 +156,7 @@ export const decide = <E, R>(
     const context = yield* options.contextIn(folder === "" ? places.project : folder)
     const [agent = ""] = request.path
     const { settings } = context
-    const chosen =
+    const newSettings =
       settings.agent?.from === "flag" || agent === "" || workflow !== undefined
         ? settings
         : choose(settings, "agent", agent)
@@ -170,7 +173,7 @@ export const decide = <E, R>(
         Effect.map(
           Effect.result(
             workflow === undefined
-              ? proceed({ ...context, settings: chosen }, thread, decisions, options.json)
+              ? proceed({ ...context, settings: newSettings }, thread, decisions, options.json)
               : resume(context, thread, { json: options.json, decisions })
           ),
           (result) => {

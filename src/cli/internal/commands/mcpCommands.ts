@@ -152,12 +152,12 @@ export const login = Effect.fnUntraced(function* (context: Context, name: string
 
 export const test = Effect.fnUntraced(function* (context: Context, name: string | undefined, asJson: boolean) {
   const servers = yield* loadServers(context)
-  const chosen =
+  const selection =
     name === undefined
       ? servers
       : [yield* Effect.map(findByName(servers, name), (one) => ({ ...one, server: { ...one.server, enabled: true } }))]
-  if (chosen.length === 0) return yield* tell("There is no server: deepagents mcp add NAME -- COMMAND, or a URL")
-  const results = yield* Effect.provide(tried, serversLayer(context.places, chosen))
+  if (selection.length === 0) return yield* tell("There is no server: deepagents mcp add NAME -- COMMAND, or a URL")
+  const results = yield* Effect.provide(tried, serversLayer(context.places, selection))
   if (asJson) {
     yield* printJson(
       results.map(({ problem, status, tools }) => ({

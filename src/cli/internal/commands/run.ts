@@ -138,8 +138,8 @@ const remember = Effect.fnUntraced(function* (
   threadId: string,
   earlier: ReadonlyArray<Change>
 ) {
-  const known = new Set(earlier.map((change) => JSON.stringify(change)))
-  const changes = (yield* pendingChanges(places)).filter((change) => !known.has(JSON.stringify(change)))
+  const earlierKeys = new Set(earlier.map((change) => JSON.stringify(change)))
+  const changes = (yield* pendingChanges(places)).filter((change) => !earlierKeys.has(JSON.stringify(change)))
   if (changes.length === 0) return
   const outside = yield* outsideOf(yield* SessionStore, threadId)
   const leave = (some: ReadonlyArray<Change>, why: string) =>
@@ -175,9 +175,9 @@ const perform = Effect.fnUntraced(function* (
   const stdio = yield* Stdio.Stdio
   const isLooking = (yield* stdio.stderrIsTerminal) && !options.json
   const output = options.outputSchema === undefined ? undefined : yield* readSchema(options.outputSchema)
-  const asked = unattended(app.context)
+  const approver = unattended(app.context)
   for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
-  const agent = yield* app.agent({ mode: asked === undefined ? "suspend" : "ask", output })
+  const agent = yield* app.agent({ mode: approver === undefined ? "suspend" : "ask", output })
   const earlier = options.remembers ? yield* pendingChanges(app.context.places) : []
   const store = yield* SessionStore
   const warnings: Array<string> = []
@@ -191,7 +191,7 @@ const perform = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       yield* hold(app.context.places, threadId)
       const handle = yield* Agent.start(agent, input, { threadId })
-      const shown = options.json
+      const printing = options.json
         ? writeAll(Stream.map(handle.events, (event) => `${JSON.stringify(AgentEvent.encode(event))}\n`))
         : Stream.runForEach(handle.events, (event) => {
             // People who wait for the run read the reason for the delay, and the model that answers, in a log too.
@@ -199,7 +199,7 @@ const perform = Effect.fnUntraced(function* (
             const line = isLooking || isTold ? Printer.line(event) : undefined
             return line === undefined ? Effect.void : tell(line)
           })
-      const watching = yield* Effect.forkScoped(shown)
+      const watching = yield* Effect.forkScoped(printing)
       const ended = yield* Effect.raceFirst(handle.await, Effect.andThen(Fiber.join(watching), Effect.never))
       yield* Fiber.join(watching)
       return ended
@@ -208,7 +208,7 @@ const perform = Effect.fnUntraced(function* (
     Effect.mapError(shape),
     Effect.ensuring(endSession(app.hooks, threadId)),
     Effect.provide([app.chatModel, app.files(threadId), journal]),
-    (work) => (asked === undefined ? work : Effect.provide(work, asked)),
+    (work) => (approver === undefined ? work : Effect.provide(work, approver)),
     Effect.onInterrupt(() => tell(`\nInterrupted. The session is kept: deepagents resume ${threadId}`))
   )
   if (warnings.length > 0) yield* tell(...warnings)

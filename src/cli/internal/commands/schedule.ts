@@ -52,17 +52,24 @@ export const add = Effect.fnUntraced(function* (context: Context, options: AddOp
 
 /** Lists the schedules of the folder. */
 export const list = Effect.fnUntraced(function* (context: Context, asJson: boolean) {
-  const found = yield* onList(context, () => Schedules.list)
+  const schedules = yield* onList(context, () => Schedules.list)
   if (asJson) {
     return yield* printJson({
-      schedules: found.map(({ next, tenant: _, ...rest }) => ({ ...rest, next: DateTime.formatIso(next) }))
+      schedules: schedules.map(({ next, tenant: _, ...rest }) => ({ ...rest, next: DateTime.formatIso(next) }))
     })
   }
-  if (found.length === 0)
+  if (schedules.length === 0)
     return yield* print("There are no schedules. Add one: deepagents schedule add morning '0 7 * * *' '…'")
   return yield* print(
     ...table(
-      found.map((one) => [one.name, one.cron, one.timeZone, timeOf(one), one.agent, oneLine(one.input).slice(0, 80)])
+      schedules.map((one) => [
+        one.name,
+        one.cron,
+        one.timeZone,
+        timeOf(one),
+        one.agent,
+        oneLine(one.input).slice(0, 80)
+      ])
     )
   )
 })
@@ -78,9 +85,9 @@ export const run = Effect.fnUntraced(
   function* (given: Context) {
     const { app, runs } = yield* openRuns(given)
     yield* Layer.build(layerOrFail("failed")(runs))
-    const found = yield* onList(given, () => Schedules.list)
+    const schedules = yield* onList(given, () => Schedules.list)
     yield* print(
-      `${found.length} ${found.length === 1 ? "schedule" : "schedules"} of ${visible(given.places.project)} by ${visible(app.name)} (${visible(app.model)}); what it asks is in deepagents inbox. Ctrl-C ends it.`
+      `${schedules.length} ${schedules.length === 1 ? "schedule" : "schedules"} of ${visible(given.places.project)} by ${visible(app.name)} (${visible(app.model)}); what it asks is in deepagents inbox. Ctrl-C ends it.`
     )
     return yield* Effect.never
   },

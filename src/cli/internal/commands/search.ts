@@ -19,10 +19,10 @@ const providers: ReadonlyArray<Keyed> = ["tavily", "brave", "exa", "serper"]
 
 export const searchOf = (settings: Settings, env: { readonly [name: string]: string | undefined } = process.env) => {
   const keyOf = (name: Keyed) => (env[variables[name]] ?? "").trim()
-  const chosen = settings.search?.value ?? providers.find((name) => keyOf(name) !== "") ?? "duckduckgo"
-  if (chosen === "duckduckgo") return Effect.succeed<Search>({ name: chosen })
-  const key = keyOf(chosen)
+  const provider = settings.search?.value ?? providers.find((name) => keyOf(name) !== "") ?? "duckduckgo"
+  if (provider === "duckduckgo") return Effect.succeed<Search>({ name: provider })
+  const key = keyOf(provider)
   return key === ""
-    ? fail("usage", `search is ${chosen} (${settings.search?.where ?? ""}), and ${variables[chosen]} is not set`)
-    : Effect.succeed<Search>({ name: chosen, key })
+    ? fail("usage", `search is ${provider} (${settings.search?.where ?? ""}), and ${variables[provider]} is not set`)
+    : Effect.succeed<Search>({ name: provider, key })
 }

@@ -45,10 +45,10 @@ const Known = Schema.fromJsonString(Schema.Struct({ url: Schema.String, token: S
 /** Reads the token of the last server of the folder, or makes one. A session of a page outlives a restart by it. */
 const readToken = Effect.fnUntraced(function* (file: string) {
   const text = (yield* textOf(file)) ?? ""
-  const known = Schema.decodeUnknownResult(Known)(text)
+  const result = Schema.decodeUnknownResult(Known)(text)
   // A server with a secret of its own has none in the file.
-  return Result.isSuccess(known) && known.success.token !== ""
-    ? known.success.token
+  return Result.isSuccess(result) && result.success.token !== ""
+    ? result.success.token
     : Base64Url.encode(SecureRandom.randomBytesUnsafe(32))
 })
 
@@ -91,8 +91,8 @@ const hostsOf = ({ host, names }: ServeOptions): ReadonlyArray<string> => {
   const own = isLoopback(host)
     ? []
     : Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address))
-  const written = [host, ...own].map((one) => (isIP(one) === 6 ? `[${one}]` : one))
-  return ["localhost", "127.0.0.1", "[::1]", ...written, ...names]
+  const addresses = [host, ...own].map((one) => (isIP(one) === 6 ? `[${one}]` : one))
+  return ["localhost", "127.0.0.1", "[::1]", ...addresses, ...names]
 }
 
 /** Prints a link to the page for each line of the standard input, and opens the first one if asked to. */

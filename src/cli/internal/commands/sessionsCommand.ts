@@ -99,8 +99,8 @@ export const fork = (places: Places, id: string) =>
     Effect.gen(function* () {
       const store = yield* SessionStore
       const thread = yield* Threads.find(store, id)
-      const made = yield* orFail("failed")(store.fork(thread.threadId, { threadId: yield* Threads.newId }))
-      return yield* print(made.threadId)
+      const copy = yield* orFail("failed")(store.fork(thread.threadId, { threadId: yield* Threads.newId }))
+      return yield* print(copy.threadId)
     })
   )
 
@@ -127,10 +127,10 @@ export const exported = (places: Places, id: string, format: "markdown" | "jsonl
       }
       const { checkpoint } = yield* orFail("failed")(loadThread(store, thread.threadId))
       const text = (checkpoint?.messages ?? []).flatMap((message) => {
-        const said = visible(Messages.text(message)).trim()
-        if (message.role === "human") return [`## ${oneLine(said).slice(0, 80)}`, "", said, ""]
+        const content = visible(Messages.text(message)).trim()
+        if (message.role === "human") return [`## ${oneLine(content).slice(0, 80)}`, "", content, ""]
         if (message.role === "ai")
-          return [...(said === "" ? [] : [said, ""]), ...calls(message).flatMap((call) => [`- ${call}`, ""])]
+          return [...(content === "" ? [] : [content, ""]), ...calls(message).flatMap((call) => [`- ${call}`, ""])]
         return []
       })
       return yield* print(`# ${Threads.titleOf(thread)}`, "", ...text)

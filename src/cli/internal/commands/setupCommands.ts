@@ -23,11 +23,11 @@ import { machine } from "../work/machine/host.ts"
 export const models = Effect.fnUntraced(function* ({ places, settings }: Context, asJson: boolean) {
   const all = yield* Providers.keyed(places)
   const local = yield* Providers.ollama
-  const found = yield* Providers.ggufs(places)
-  const chosen = settings.model?.value ?? all.find(({ key }) => key !== undefined)?.model
+  const files = yield* Providers.ggufs(places)
+  const modelName = settings.model?.value ?? all.find(({ key }) => key !== undefined)?.model
   if (asJson) {
-    yield* printJson({ providers: all, ollama: local ?? null, files: found, model: settings.model?.value ?? null })
-    return chosen === undefined ? undefined : yield* Effect.asVoid(Providers.providerOf(chosen))
+    yield* printJson({ providers: all, ollama: local ?? null, files, model: settings.model?.value ?? null })
+    return modelName === undefined ? undefined : yield* Effect.asVoid(Providers.providerOf(modelName))
   }
   const where = { environment: "key in the environment", kept: "key kept" }
   const rows = all.map(({ key, model, variable }) => [
@@ -36,31 +36,33 @@ export const models = Effect.fnUntraced(function* ({ places, settings }: Context
   ])
   const here = [
     ...(local ?? []).map((name) => [`ollama:${name}`, "runs here"]),
-    ...found.map((file) => [`llama:${file}`, "a file here"])
+    ...files.map((file) => [`llama:${file}`, "a file here"])
   ]
   yield* print(...table([...rows, ...here]), "")
-  if (chosen !== undefined) yield* Providers.providerOf(chosen)
+  if (modelName !== undefined) yield* Providers.providerOf(modelName)
   return yield* print(
-    chosen === undefined
+    modelName === undefined
       ? "No model is set up yet."
-      : `The model is ${chosen}. Choose another model of these providers with --model provider:model`
+      : `The model is ${modelName}. Choose another model of these providers with --model provider:model`
   )
 })
 
 /** Renews the catalogue of models. */
 export const refresh = Effect.fnUntraced(function* ({ places }: Context, from: string | undefined, asJson: boolean) {
-  const done = yield* refreshCatalogue(places, from)
-  if (asJson) return yield* printJson(done)
-  const asked = done.asked.length === 0 ? "" : `, and limits of ${done.asked.join(", ")}`
-  return yield* tell(`${done.models} models, from ${visible(oneLine(done.from))}${asked}. Kept in ${done.file}.`)
+  const result = yield* refreshCatalogue(places, from)
+  if (asJson) return yield* printJson(result)
+  const limitsText = result.asked.length === 0 ? "" : `, and limits of ${result.asked.join(", ")}`
+  return yield* tell(
+    `${result.models} models, from ${visible(oneLine(result.from))}${limitsText}. Kept in ${result.file}.`
+  )
 })
 
 /** Reads a key without echo at a terminal, or from a pipe. It is never an argument. */
 const readKey = Effect.fnUntraced(function* (name: string) {
   const stdio = yield* Stdio.Stdio
   if (yield* stdio.stdinIsTerminal) {
-    const asked = Prompt.run(Prompt.Hidden({ message: `Key of ${name}` }))
-    return yield* Effect.catch(asked, () => fail("interrupted", "\nNo key was kept."))
+    const prompt = Prompt.run(Prompt.Hidden({ message: `Key of ${name}` }))
+    return yield* Effect.catch(prompt, () => fail("interrupted", "\nNo key was kept."))
   }
   return Redacted.make((yield* orFail("failed")(Stream.mkString(Stream.decodeText(stdio.stdin)))).trim())
 })
@@ -77,8 +79,8 @@ export const login = Effect.fnUntraced(function* ({ places }: Context, given: st
       Prompt.run(Prompt.Select({ message: "Provider", choices: names.map((value) => ({ title: value, value })) })),
       () => fail("interrupted", "\nNo key was kept.")
     ))
-  const found = all.find((one) => one.name === name)
-  if (found === undefined)
+  const provider = all.find((one) => one.name === name)
+  if (provider === undefined)
     return yield* fail("usage", `No key is needed for ${JSON.stringify(name)}. ${suggestion(name, names)}`)
   const key = yield* readKey(name)
   const text = Redacted.value(key).trim()
@@ -97,7 +99,7 @@ export const login = Effect.fnUntraced(function* ({ places }: Context, given: st
     checked._tag === "Accepted"
       ? `${name} accepts it, and lists ${checked.models.length} models.`
       : `It was not checked: ${checked.why}.`
-  return yield* tell(`Kept. ${how} ${found.model} is the model unless you name another.`)
+  return yield* tell(`Kept. ${how} ${provider.model} is the model unless you name another.`)
 })
 
 export const logout = Effect.fnUntraced(function* ({ places }: Context, name: string) {
@@ -111,23 +113,23 @@ const findAgents = Effect.fnUntraced(function* (context: Context) {
 })
 
 export const agents = Effect.fnUntraced(function* (context: Context, asJson: boolean) {
-  const found = yield* findAgents(context)
+  const result = yield* findAgents(context)
   if (asJson) {
     return yield* printJson({
-      agents: found.agents,
-      problems: found.problems.map(({ path, problem }) => ({ path, problem }))
+      agents: result.agents,
+      problems: result.problems.map(({ path, problem }) => ({ path, problem }))
     })
   }
   yield* print(
-    ...table(found.agents.map(({ description, name, origin }) => [name, origin, oneLine(description).slice(0, 120)]))
+    ...table(result.agents.map(({ description, name, origin }) => [name, origin, oneLine(description).slice(0, 120)]))
   )
-  for (const { message } of found.problems) yield* tell(`! ${visible(message)}`)
+  for (const { message } of result.problems) yield* tell(`! ${visible(message)}`)
   return undefined
 })
 
 export const agent = Effect.fnUntraced(function* (context: Context, name: string) {
-  const found = yield* Agents.agentOf(yield* findAgents(context), name)
-  const { prompt, ...rest } = found
+  const definition = yield* Agents.agentOf(yield* findAgents(context), name)
+  const { prompt, ...rest } = definition
   const fields = Object.entries(rest).map(([field, value]) => [
     field,
     typeof value === "string" ? value : JSON.stringify(value)
@@ -140,18 +142,18 @@ export const scanned = (context: Context) =>
   orFail("failed")(Effect.provide(Effect.flatMap(skillSources(context), Skills.scan), machine(context, undefined)))
 
 export const skills = Effect.fnUntraced(function* (context: Context, asJson: boolean) {
-  const found = yield* scanned(context)
-  if (asJson) return yield* printJson(found)
+  const scan = yield* scanned(context)
+  if (asJson) return yield* printJson(scan)
   const folders = [{ label: "packaged", folder: Assets.skills }, ...(yield* skillsOf(context))]
   const originOf = (path: string): string =>
     folders.find(({ folder }) => path.startsWith(`${folder}/`))?.label ??
     (path.startsWith(`${frozenAt(context.places, context.memory.skills)}/`) ? "memory" : "project")
   yield* print(
     ...table(
-      found.skills.map(({ description, name, path }) => [name, originOf(path), oneLine(description).slice(0, 120)])
+      scan.skills.map(({ description, name, path }) => [name, originOf(path), oneLine(description).slice(0, 120)])
     )
   )
-  for (const { field, path, problem } of found.problems)
+  for (const { field, path, problem } of scan.problems)
     yield* tell(`! ${path}: ${field} ${problem}`.replace(":  ", ": "))
   return undefined
 })

@@ -15,14 +15,15 @@ export const knownIn = Effect.fnUntraced(function* (places: Places) {
 })
 
 export const list = Effect.fnUntraced(function* ({ places }: Context, asJson: boolean) {
-  const known = yield* knownIn(places)
+  const states = yield* knownIn(places)
   if (asJson) {
     return yield* printJson(
-      known.map(({ item: { file, gist, kind, name, problem }, state }) => ({ kind, name, file, state, gist, problem }))
+      states.map(({ item: { file, gist, kind, name, problem }, state }) => ({ kind, name, file, state, gist, problem }))
     )
   }
-  if (known.length === 0) return yield* tell("The files of this folder have nothing that an agent would follow or run.")
-  return yield* print(...table(known.map(rowOf)))
+  if (states.length === 0)
+    return yield* tell("The files of this folder have nothing that an agent would follow or run.")
+  return yield* print(...table(states.map(rowOf)))
 })
 
 /** The items that are named: by name, kind or file. No name means all. */

@@ -16,8 +16,8 @@ type Version = readonly [major: number, minor: number, patch: number, before: st
 
 /** Parts of a version. A version before a release, such as `1.0.0-beta.1`, has a text at the end. */
 const versionOf = (text: string): Version | undefined => {
-  const found = /^(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-([\w.-]{1,60}))?$/.exec(text)
-  return found === null ? undefined : [Number(found[1]), Number(found[2]), Number(found[3]), found[4] ?? ""]
+  const match = /^(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-([\w.-]{1,60}))?$/.exec(text)
+  return match === null ? undefined : [Number(match[1]), Number(match[2]), Number(match[3]), match[4] ?? ""]
 }
 
 /** Tells whether a version is newer than another. A release is newer than its previews. */
@@ -111,11 +111,11 @@ export const update = Effect.fnUntraced(function* (asJson: boolean) {
   if (!/^https?:/.test(registry) || !URL.canParse(registry)) {
     return yield* fail("usage", `npm_config_registry is no address: ${JSON.stringify(registry)}`)
   }
-  const found = yield* Effect.result(findLatest(registry))
-  if (Result.isFailure(found)) {
-    return yield* fail("failed", `${registry} can't say what is new: ${found.failure}. This is version ${version}.`)
+  const result = yield* Effect.result(findLatest(registry))
+  if (Result.isFailure(result)) {
+    return yield* fail("failed", `${registry} can't say what is new: ${result.failure}. This is version ${version}.`)
   }
-  const { latest, tarball } = found.success
+  const { latest, tarball } = result.success
   const isNew = isNewer(latest, version)
   const notes = isNew ? yield* readNotes(tarball) : ""
   const command = `npm install --global ${manifest.name}@${latest}`

@@ -21,7 +21,7 @@ import { unattended } from "./run.ts"
 /** Lists the saved workflows. */
 export const list = Effect.fnUntraced(function* ({ places, project }: Context, asJson: boolean) {
   const { problems, workflows } = yield* Workflows.findWorkflows(places, project)
-  const left = project.left.filter((item) => item.kind === "workflow").map(({ file }) => file)
+  const leftFiles = project.left.filter((item) => item.kind === "workflow").map(({ file }) => file)
   if (asJson) {
     const listed = workflows.map(({ description, name, origin, path, phases }) => ({
       name,
@@ -30,12 +30,13 @@ export const list = Effect.fnUntraced(function* ({ places, project }: Context, a
       path,
       phases
     }))
-    return yield* printJson({ workflows: listed, problems, left })
+    return yield* printJson({ workflows: listed, problems, left: leftFiles })
   }
   yield* print(...table(workflows.map(({ description, name, origin }) => [name, origin, description])))
   for (const problem of problems) yield* tell(`! ${visible(problem)}`)
-  if (left.length > 0) yield* tell(`Left out, as they are not trusted: ${oneLine(left.join(", "))} (deepagents trust)`)
-  if (workflows.length + left.length === 0) {
+  if (leftFiles.length > 0)
+    yield* tell(`Left out, as they are not trusted: ${oneLine(leftFiles.join(", "))} (deepagents trust)`)
+  if (workflows.length + leftFiles.length === 0) {
     yield* tell("There is no workflow yet: save a script as .deepagents/workflows/NAME.ts (docs/workflows.md)")
   }
   return undefined
@@ -83,7 +84,7 @@ const perform = Effect.fnUntraced(function* (
 ) {
   const store = yield* SessionStore
   const { threadId } = stored
-  const asked = unattended(app.context)
+  const approver = unattended(app.context)
   for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
   let summary = ""
   const run = Workflows.runInput(app, store, stored, input, (event, { progress }) => {
@@ -91,7 +92,7 @@ const perform = Effect.fnUntraced(function* (
     if (json) return Effect.orDie(write(`${JSON.stringify(AgentEvent.encode(event))}\n`))
     const line = lineOf(event, progress)
     return line === undefined ? Effect.void : tell(line)
-  }).pipe((work) => (asked === undefined ? work : Effect.provide(work, asked)))
+  }).pipe((work) => (approver === undefined ? work : Effect.provide(work, approver)))
   const result = yield* run.pipe(
     Effect.mapError(shape(threadId)),
     Effect.tapError(({ exit, message }) =>
@@ -158,14 +159,14 @@ export const resume = Effect.fnUntraced(
     }
   ) {
     const store = yield* SessionStore
-    const stored = yield* Workflows.findStored(store, id)
-    if (stored.outcome === "completed") {
-      const again = `deepagents workflow run ${stored.name} --session ${stored.threadId}`
-      return yield* fail("usage", `It is completed. Run its script as it is now, and keep what was done: ${again}`)
+    const record = yield* Workflows.findStored(store, id)
+    if (record.outcome === "completed") {
+      const command = `deepagents workflow run ${record.name} --session ${record.threadId}`
+      return yield* fail("usage", `It is completed. Run its script as it is now, and keep what was done: ${command}`)
     }
     const app = yield* openApp(context)
-    const input = yield* Workflows.inputToGoOn(store, app, stored, options)
-    return yield* perform(app, stored, input, options)
+    const input = yield* Workflows.inputToGoOn(store, app, record, options)
+    return yield* perform(app, record, input, options)
   },
   (work, { places }) => Effect.provide(work, sessions(places))
 )
@@ -174,9 +175,9 @@ export const resume = Effect.fnUntraced(
 export const status = Effect.fnUntraced(
   function* ({ places }: Context, id: string | undefined, asJson: boolean) {
     const store = yield* SessionStore
-    const found =
+    const records =
       id === undefined ? yield* Workflows.listStored(store, places) : [yield* Workflows.findStored(store, id)]
-    const all = yield* Effect.forEach(found, (one) =>
+    const all = yield* Effect.forEach(records, (one) =>
       Effect.map(one.outcome === "open" ? isHeld(places, one.threadId) : Effect.succeed(false), (isAtWork) => ({
         ...one,
         outcome: one.outcome !== "open" ? one.outcome : isAtWork ? "at work" : "cut off"

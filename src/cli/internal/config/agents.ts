@@ -109,17 +109,17 @@ export const findAgents = Effect.fnUntraced(function* (
       agentIn(text, resolve(places.project, file), "project", places)
     ))
   ]
-  const found = results.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
+  const fromFiles = results.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
   return {
-    agents: [...new Map([...own, ...found].map((agent) => [agent.name, agent])).values()],
+    agents: [...new Map([...own, ...fromFiles].map((agent) => [agent.name, agent])).values()],
     problems: results.flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
   } satisfies Agents
 })
 
 /** Finds an agent by its name. Fails with the problem of its file, if the file is invalid. */
 export const agentOf = ({ agents, problems }: Agents, name: string) => {
-  const found = agents.find((agent) => agent.name === name)
-  if (found !== undefined) return Effect.succeed(found)
+  const match = agents.find((agent) => agent.name === name)
+  if (match !== undefined) return Effect.succeed(match)
   const broken = problems.find(({ path }) => path.endsWith(`/${name}.md`))
   const names = agents.map((agent) => agent.name)
   return fail("usage", broken?.message ?? `There is no agent ${JSON.stringify(name)}. ${suggestion(name, names)}`)

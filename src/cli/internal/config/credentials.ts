@@ -26,11 +26,11 @@ const keyOf = (places: Places) =>
       const file = join(folderOf(places), "key")
       const inFile = orFail("failed")(Effect.map(fs.readFileString(file), (text) => sealedWith(text)))
       if (yield* Effect.orElseSucceed(fs.exists(file), () => false)) return yield* inFile
-      const made = Effect.suspend(() =>
+      const newKey = Effect.suspend(() =>
         Effect.andThen(makePrivate(file, Base64.encode(SecureRandom.randomBytesUnsafe(32))), inFile)
       )
-      const kept = CredentialKey.layerKeychain({ service: "deepagents" })
-      return Layer.catch(kept, () => Layer.unwrap(made))
+      const keychain = CredentialKey.layerKeychain({ service: "deepagents" })
+      return Layer.catch(keychain, () => Layer.unwrap(newKey))
     })
   )
 
@@ -56,8 +56,8 @@ export const hasKept = Effect.fnUntraced(function* (places: Places) {
 /** The stored key of a provider. */
 export const keptKey = Effect.fnUntraced(function* (places: Places, provider: string) {
   if (!(yield* hasKept(places))) return undefined
-  const kept = yield* withStore(places, (store) => store.get(namespace, provider))
-  return kept?._tag === "ApiKey" ? kept.key : undefined
+  const credential = yield* withStore(places, (store) => store.get(namespace, provider))
+  return credential?._tag === "ApiKey" ? credential.key : undefined
 })
 
 export const keptNames = Effect.fnUntraced(function* (places: Places) {

@@ -165,9 +165,9 @@ export const findExtensions = Effect.fnUntraced(function* (places: Places, proje
   }
   for (const added of yield* readAdded(places)) {
     const { hash, place, source } = added
-    const read = yield* Effect.result(readCode(place, isPackageOf(places, place)))
-    if (Result.isFailure(read)) take(source, Result.fail(read.failure.message))
-    else if (hashOf(read.success) === hash) take(source, yield* entryOf(places, added, read.success))
+    const code = yield* Effect.result(readCode(place, isPackageOf(places, place)))
+    if (Result.isFailure(code)) take(source, Result.fail(code.failure.message))
+    else if (hashOf(code.success) === hash) take(source, yield* entryOf(places, added, code.success))
     else take(source, Result.fail(`it has changed; deepagents extensions add ${source} trusts it as it is now`))
   }
   for (const { file, files } of itemsOf(project, "extension")) {

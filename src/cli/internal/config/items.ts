@@ -62,14 +62,14 @@ export const readerOf = Effect.fnUntraced(function* (root: string) {
   /** The real path inside of the folder, with its facts. */
   const inside = (path: string) =>
     Effect.gen(function* () {
-      const found = yield* fs.realPath(join(real, path))
-      const isInside = found === real || found.startsWith(real.endsWith(sep) ? real : real + sep)
-      return isInside ? { path: found, info: yield* fs.stat(found) } : undefined
+      const target = yield* fs.realPath(join(real, path))
+      const isInside = target === real || target.startsWith(real.endsWith(sep) ? real : real + sep)
+      return isInside ? { path: target, info: yield* fs.stat(target) } : undefined
     }).pipe(Effect.orElseSucceed(() => undefined))
   const bytes = Effect.fnUntraced(function* (path: string) {
-    const found = yield* inside(path)
-    if (found === undefined || found.info.type !== "File" || found.info.size > limits.skillBytes) return undefined
-    return Option.getOrUndefined(yield* Effect.option(fs.readFile(found.path)))
+    const file = yield* inside(path)
+    if (file === undefined || file.info.type !== "File" || file.info.size > limits.skillBytes) return undefined
+    return Option.getOrUndefined(yield* Effect.option(fs.readFile(file.path)))
   })
   return {
     bytes,
@@ -114,8 +114,8 @@ const markdownItems =
     Effect.gen(function* () {
       const names = yield* folder.names(at)
       const files = names.filter((name) => name.endsWith(".md"))
-      const found = yield* Effect.forEach(files, (name) => fileItem(kind, `${at}/${name}`)(folder))
-      const items = found.flat().map((item) => ({ ...item, name: item.file.slice(at.length + 1, -3) }))
+      const results = yield* Effect.forEach(files, (name) => fileItem(kind, `${at}/${name}`)(folder))
+      const items = results.flat().map((item) => ({ ...item, name: item.file.slice(at.length + 1, -3) }))
       const below = depth === 0 ? [] : names.filter((name) => /^[\w-]+$/.test(name))
       const nested = yield* Effect.forEach(below, (name) =>
         Effect.map(markdownItems(kind, `${at}/${name}`, depth - 1)(folder), (inside) =>
@@ -209,8 +209,8 @@ const permissionItems =
       const permissions = isObject(json) ? json["permissions"] : undefined
       if (!isObject(permissions)) return []
       const rules = ["allow", "ask", "deny"].flatMap((list) => {
-        const given = permissions[list]
-        return (Array.isArray(given) ? given : []).map((rule) => `${list} ${String(rule)}`)
+        const entries = permissions[list]
+        return (Array.isArray(entries) ? entries : []).map((rule) => `${list} ${String(rule)}`)
       })
       const gist = rules.join(", ")
       return [{ kind: "permissions", name: file, file, text: JSON.stringify({ permissions }, null, 2), gist }]
@@ -318,8 +318,8 @@ const workflowItems =
     Effect.gen(function* () {
       const names = yield* folder.names(at)
       const files = names.filter((name) => /\.m?[jt]s$/.test(name) && !name.endsWith(".d.ts"))
-      const found = yield* Effect.forEach(files, (name) => fileItem("workflow", `${at}/${name}`)(folder))
-      return found.flat().map((item) => ({ ...item, gist: `runs agents, ${lines(item.text)}` }))
+      const items = yield* Effect.forEach(files, (name) => fileItem("workflow", `${at}/${name}`)(folder))
+      return items.flat().map((item) => ({ ...item, gist: `runs agents, ${lines(item.text)}` }))
     })
 
 /** Items of the working folder and of those above it. Of two with one name, the later one counts. */
@@ -372,7 +372,7 @@ export const findItems = Effect.fnUntraced(function* (project: string) {
   const working = folders.at(-1) ?? project
   const root = folders[0] ?? project
   const reader = yield* readerOf(root)
-  const found = yield* Effect.forEach(folders, (folder) => {
+  const results = yield* Effect.forEach(folders, (folder) => {
     const here = readerBelow(reader, relative(root, folder))
     const isWorking = folder === working
     return Effect.map(
@@ -380,7 +380,7 @@ export const findItems = Effect.fnUntraced(function* (project: string) {
       (items) => items.flat().map((item) => (isWorking ? item : { ...item, file: join(folder, item.file) }))
     )
   })
-  return [...(yield* instructionItems(root, folders, working)), ...found.flat()]
+  return [...(yield* instructionItems(root, folders, working)), ...results.flat()]
 })
 
 /** The trusted items of a project. Nothing else of it is read. */

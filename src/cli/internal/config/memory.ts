@@ -77,10 +77,10 @@ const isSame = (left: SkillFile | undefined, right: SkillFile | undefined): bool
 /** Finds the changes of the notes that nobody decided on. */
 export const pendingChanges = Effect.fnUntraced(function* (places: Places) {
   const folder = yield* folderOf(places)
-  const kept = yield* readFiles(join(folder, names.kept))
+  const keptFiles = yield* readFiles(join(folder, names.kept))
   const notes = yield* readFiles(join(folder, names.notes))
-  return [...new Set([...kept.keys(), ...notes.keys()])]
-    .map((path): Change => ({ path, before: kept.get(path), after: notes.get(path) }))
+  return [...new Set([...keptFiles.keys(), ...notes.keys()])]
+    .map((path): Change => ({ path, before: keptFiles.get(path), after: notes.get(path) }))
     .filter(({ after, before }) => !isSame(before, after))
 })
 

@@ -55,7 +55,7 @@ export const namesIn = (body: unknown): ReadonlyArray<string> => {
 export const checkKey = Effect.fnUntraced(function* (name: string, key: Redacted.Redacted) {
   const address = addressOf(name)
   if (address === undefined) return { _tag: "Unknown", why: `${name} lists no models` } satisfies Checked
-  const asked = yield* Effect.result(
+  const result = yield* Effect.result(
     Effect.tryPromise({
       try: async (signal) => {
         // A key goes to this address alone.
@@ -69,8 +69,8 @@ export const checkKey = Effect.fnUntraced(function* (name: string, key: Redacted
       catch: () => `${new URL(address).host} can't be reached`
     }).pipe(Effect.timeoutOrElse({ duration: "6 seconds", orElse: () => Effect.fail(`${name} does not answer`) }))
   )
-  if (Result.isFailure(asked)) return { _tag: "Unknown", why: asked.failure } satisfies Checked
-  const { status, text } = asked.success
+  if (Result.isFailure(result)) return { _tag: "Unknown", why: result.failure } satisfies Checked
+  const { status, text } = result.success
   if (status === 401 || status === 403) return { _tag: "Refused", status } satisfies Checked
   const body = Result.try((): unknown => JSON.parse(text))
   if (status !== 200 || Result.isFailure(body)) {
@@ -103,7 +103,7 @@ const keyOf = (places: Places, { key, name, variable }: Keyed) =>
 /** Asks all providers with a key for their lists, as they write them. A provider that does not answer is left out. */
 export const listBodies = Effect.fnUntraced(function* (places: Places) {
   const providers = (yield* keyed(places)).filter(({ key }) => key !== undefined)
-  const asked = yield* Effect.forEach(
+  const bodies = yield* Effect.forEach(
     providers,
     Effect.fnUntraced(function* (provider) {
       const key = yield* keyOf(places, provider)
@@ -112,19 +112,19 @@ export const listBodies = Effect.fnUntraced(function* (places: Places) {
     }),
     { concurrency: 6 }
   )
-  return asked.flat()
+  return bodies.flat()
 })
 
 /** Lists the models of all providers with a key. Without an answer, an older list or the first model counts. */
 export const listModels = Effect.fnUntraced(function* (places: Places) {
   const file = join(places.data, "model-lists.json")
   const now = yield* Clock.currentTimeMillis
-  const stored = yield* Effect.orElseSucceed(readRecord(file), (): { readonly [name: string]: unknown } => ({}))
+  const record = yield* Effect.orElseSucceed(readRecord(file), (): { readonly [name: string]: unknown } => ({}))
   const providers = (yield* keyed(places)).filter(({ key }) => key !== undefined)
   const lists = yield* Effect.forEach(
     providers,
     Effect.fnUntraced(function* (provider) {
-      const before = Object.hasOwn(stored, provider.name) ? storedIn(stored[provider.name]) : undefined
+      const before = Object.hasOwn(record, provider.name) ? storedIn(record[provider.name]) : undefined
       if (before !== undefined && now - before.at < fresh) return { provider, list: before }
       const key = yield* keyOf(places, provider)
       const checked = key === undefined ? undefined : yield* checkKey(provider.name, key)
@@ -133,10 +133,10 @@ export const listModels = Effect.fnUntraced(function* (places: Places) {
     }),
     { concurrency: 6 }
   )
-  const kept = Object.fromEntries(
+  const newLists = Object.fromEntries(
     lists.flatMap(({ list, provider }) => (list === undefined ? [] : [[provider.name, list]]))
   )
-  yield* Effect.ignore(writePrivate(file, `${JSON.stringify({ ...stored, ...kept })}\n`))
+  yield* Effect.ignore(writePrivate(file, `${JSON.stringify({ ...record, ...newLists })}\n`))
   return lists.flatMap(({ list, provider: { model, name } }): ReadonlyArray<Listed> => {
     const names = list?.models.map((one) => `${name}:${one}`) ?? []
     return [...new Set([model, ...names])].map((one) => ({ name: one, listedAt: list?.at }))

@@ -38,9 +38,9 @@ const readOne = Effect.fnUntraced(function* ({ file, from, text: trusted }: Poli
   if (text === undefined) return []
   // Most users have no policy, so the module loads late.
   const { fromYaml } = yield* Effect.promise(() => import("../../../rules/Policy.ts"))
-  const read = yield* orFail("usage", `${file}: `)(fromYaml(text))
+  const policy = yield* orFail("usage", `${file}: `)(fromYaml(text))
   // A person reads the policy's name when asked, so the program sets it. No policy loosens another.
-  return [{ from, file, policy: { ...read, name: from, strict: true } } satisfies Found]
+  return [{ from, file, policy: { ...policy, name: from, strict: true } } satisfies Found]
 })
 
 /** Reads the existing policy files. A mistake fails with a suggestion. */
@@ -108,12 +108,12 @@ const partsOf = (tools: Tools, { policy }: Found, places: Places, own: FileRule)
       ? {}
       : { sandbox: "noCommands", off: { ...off, tools: [...(off?.tools ?? []), ...commands] } })
   }
-  const asked: Policy.Policy = {
+  const askPolicy: Policy.Policy = {
     name: policy.name ?? "policy",
     strict: true,
     tools: { execute: { ruling: "ask", reason: "sandbox: askForCommands" } }
   }
-  return sandbox === "askForCommands" ? [whole, asked] : [whole]
+  return sandbox === "askForCommands" ? [whole, askPolicy] : [whole]
 }
 
 /** Combines all policies. Returns `undefined` without any. */

@@ -28,10 +28,10 @@ export interface Keyed {
 const setIn = (variable: string): boolean => (process.env[variable] ?? "").trim() !== ""
 
 export const keyed = Effect.fnUntraced(function* (places: Places) {
-  const kept = yield* keptNames(places)
+  const keptKeys = yield* keptNames(places)
   return ChatModels.providers.flatMap(({ firstModel, key: variable, name }): ReadonlyArray<Keyed> => {
     if (variable === undefined || firstModel === undefined) return []
-    const key = setIn(variable) ? "environment" : kept.includes(name) ? "kept" : undefined
+    const key = setIn(variable) ? "environment" : keptKeys.includes(name) ? "kept" : undefined
     return [{ name, variable, key, model: `${name}:${firstModel}` }]
   })
 })
@@ -58,7 +58,7 @@ export const ollama: Effect.Effect<ReadonlyArray<string> | undefined> = Effect.g
 export const ggufs = Effect.fnUntraced(function* ({ data }: Places) {
   const fs = yield* FileSystem.FileSystem
   const folders = [join(data, "models"), join(homedir(), "models"), join(homedir(), ".cache", "deepagents", "models")]
-  const found = yield* Effect.forEach(folders, (folder) =>
+  const files = yield* Effect.forEach(folders, (folder) =>
     Effect.orElseSucceed(
       Effect.map(fs.readDirectory(folder), (names) =>
         names.filter((name) => name.toLowerCase().endsWith(".gguf")).map((name) => join(folder, name))
@@ -66,7 +66,7 @@ export const ggufs = Effect.fnUntraced(function* ({ data }: Places) {
       (): ReadonlyArray<string> => []
     )
   )
-  return found.flat()
+  return files.flat()
 })
 
 /** Remedies for having no model, in words. */
@@ -129,8 +129,8 @@ export const modelLayer = (
           ? undefined
           : yield* keptKey(places, provider.name)
       if (provider.key !== undefined && !setIn(provider.key) && facts?.baseURL === undefined && apiKey === undefined) {
-        const kept = provider.firstModel !== undefined ? `deepagents models login ${provider.name}, or ` : ""
-        const how = `${kept}export ${provider.key}=…`
+        const hint = provider.firstModel !== undefined ? `deepagents models login ${provider.name}, or ` : ""
+        const how = `${hint}export ${provider.key}=…`
         return yield* fail("noModel", `${spec} can't be used: there is no key of ${provider.name}. Set one: ${how}`)
       }
       return Layer.provide(

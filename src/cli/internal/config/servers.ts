@@ -64,7 +64,7 @@ const userFiles = Effect.fnUntraced(function* (places: Places) {
     [join(homedir(), ".cursor", "mcp.json"), false],
     [userServers(places), false]
   ] as const
-  const read = yield* Effect.forEach(
+  const texts = yield* Effect.forEach(
     files,
     Effect.fnUntraced(function* ([file, isMixed]) {
       const whole = yield* Effect.orElseSucceed(textOf(file), () => "")
@@ -72,7 +72,7 @@ const userFiles = Effect.fnUntraced(function* (places: Places) {
       return text === undefined ? [] : [{ file, origin: "user", text } satisfies ServerFile]
     })
   )
-  return read.flat()
+  return texts.flat()
 })
 
 /**
@@ -88,23 +88,23 @@ export const findServers = Effect.fnUntraced(function* (places: Places, project:
       text
     }))
   ]
-  const found = new Map<string, FoundServer>()
+  const byName = new Map<string, FoundServer>()
   const problems: Array<string> = []
   for (const { file, origin, text } of files) {
-    const read = yield* Effect.result(McpConfigFile.parse(file, text, { workspace: places.project }))
-    if (Result.isFailure(read)) {
-      problems.push(read.failure.message)
+    const result = yield* Effect.result(McpConfigFile.parse(file, text, { workspace: places.project }))
+    if (Result.isFailure(result)) {
+      problems.push(result.failure.message)
       continue
     }
-    problems.push(...read.success.warnings.map((warning) => `${file}: ${warning}`))
-    for (const [name, server] of Object.entries(read.success.servers)) {
-      found.set(name, { name, origin, file, server: origin === "project" ? asking(server) : server })
+    problems.push(...result.success.warnings.map((warning) => `${file}: ${warning}`))
+    for (const [name, server] of Object.entries(result.success.servers)) {
+      byName.set(name, { name, origin, file, server: origin === "project" ? asking(server) : server })
     }
   }
   for (const [name, server] of Object.entries(handed)) {
-    found.set(name, { name, origin: "editor", file: "the editor", server })
+    byName.set(name, { name, origin: "editor", file: "the editor", server })
   }
-  return { servers: [...found.values()], problems } satisfies FoundServers
+  return { servers: [...byName.values()], problems } satisfies FoundServers
 })
 
 /** The tokens stored by `deepagents mcp login`. */

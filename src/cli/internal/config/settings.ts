@@ -197,21 +197,21 @@ const decoded = (
   values: { readonly [name: string]: unknown },
   place: (name: string) => string
 ): Effect.Effect<Values, Failure> => {
-  const read: Record<string, unknown> = {}
+  const settings: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(values)) {
     if (name === "$schema") continue
     if (!isKey(name)) {
       return fail("usage", `${place("there is no setting")} ${brief(name)}. ${suggestion(name, keys)}`)
     }
-    const found = Schema.decodeUnknownResult(schemas[name], { onExcessProperty: "error" })(value)
-    if (Result.isFailure(found)) {
-      const { expected = "another value", keys: inside = [], path = "" } = problems(found.failure.issue)[0] ?? {}
+    const result = Schema.decodeUnknownResult(schemas[name], { onExcessProperty: "error" })(value)
+    if (Result.isFailure(result)) {
+      const { expected = "another value", keys: inside = [], path = "" } = problems(result.failure.issue)[0] ?? {}
       const where = path === "" ? place(name) : `${place(name)}.${path}`
       return fail("usage", `${where} is ${brief(at(value, inside))}; expected ${expected} (${says[name]})`)
     }
-    read[name] = found.success
+    settings[name] = result.success
   }
-  return Effect.succeed(read)
+  return Effect.succeed(settings)
 }
 
 /** Decodes the rules among settings of another origin. */
@@ -283,23 +283,23 @@ const parsed = (key: Key, text: string): unknown => {
 }
 
 const environment = Effect.fnUntraced(function* (env: { readonly [name: string]: string | undefined }) {
-  const ours = Object.entries(env).filter(([name, value]) => name.startsWith("DEEPAGENTS_") && (value ?? "") !== "")
-  const read: Record<string, unknown> = {}
-  for (const [name, value = ""] of ours) {
+  const entries = Object.entries(env).filter(([name, value]) => name.startsWith("DEEPAGENTS_") && (value ?? "") !== "")
+  const settings: Record<string, unknown> = {}
+  for (const [name, value = ""] of entries) {
     const key = keys.find((one) => !inFilesOnly.has(one) && variable(one) === name)
-    if (key !== undefined) read[key] = parsed(key, value)
+    if (key !== undefined) settings[key] = parsed(key, value)
     else if (!others.includes(name)) {
-      const known = [...keys.filter((one) => !inFilesOnly.has(one)).map(variable), ...others]
+      const knownNames = [...keys.filter((one) => !inFilesOnly.has(one)).map(variable), ...others]
       return yield* fail(
         "usage",
-        `The environment has ${name}, which deepagents does not know. ${suggestion(name, known)}`
+        `The environment has ${name}, which deepagents does not know. ${suggestion(name, knownNames)}`
       )
     }
   }
-  if (read["approvals"] === "yolo") {
+  if (settings["approvals"] === "yolo") {
     return yield* fail("usage", `DEEPAGENTS_APPROVALS can't be "yolo"; give the flag --yolo each time`)
   }
-  const values = yield* decoded(read, variable)
+  const values = yield* decoded(settings, variable)
   return { from: "environment", where: variable, values } satisfies Layer
 })
 

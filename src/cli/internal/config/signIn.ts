@@ -42,10 +42,10 @@ export const keptTokens = (places: Places): Authorization =>
         const store = isThere
           ? Layer.catch(Layer.provide(credentials(places), Layer.succeedContext(context)), () => nothing)
           : nothing
-        const built = yield* Layer.build(
+        const services = yield* Layer.build(
           Layer.provide(McpOAuth.layer({ ...shared, redirect: nowhere, open: () => Effect.void }), store)
         )
-        const authorize = yield* Effect.provideContext(McpAuthorization, built)
+        const authorize = yield* Effect.provideContext(McpAuthorization, services)
         return authorize === undefined ? fetch : yield* authorize(server, fetch)
       })
     )

@@ -49,9 +49,9 @@ const trustedHash = ({ before, hash, isTrusted }: Answer): string | undefined =>
 const answersOf = Effect.fnUntraced(function* (places: Places) {
   const folders = yield* readRecord(trustFile(places))
   const folder = yield* real(places)
-  const stored = Object.hasOwn(folders, folder) ? folders[folder] : undefined
+  const record = Object.hasOwn(folders, folder) ? folders[folder] : undefined
   return new Map(
-    Object.entries(isRecord(stored) ? stored : {}).flatMap(([id, value]) => {
+    Object.entries(isRecord(record) ? record : {}).flatMap(([id, value]) => {
       const answer = answerOf(value)
       return answer === undefined ? [] : [[id, answer] as const]
     })

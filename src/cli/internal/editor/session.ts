@@ -62,8 +62,8 @@ type Beside = Exclude<SessionServices, Backend | Sandbox>
 
 /** Combines the agent with its model and the services of its session. */
 const agentOf = Effect.fnUntraced(function* ({ agent, chatModel }: App, beside: Context.Context<Beside>) {
-  const made = yield* agent({ mode: "ask" })
-  return made.pipe(Agent.provide(chatModel), Agent.provide(Layer.succeedContext(beside)))
+  const bareAgent = yield* agent({ mode: "ask" })
+  return bareAgent.pipe(Agent.provide(chatModel), Agent.provide(Layer.succeedContext(beside)))
 })
 
 type Settings = Place["settings"]
@@ -100,7 +100,7 @@ const settingsOf = (
   ]
 }
 
-const chosen = (settings: Settings, id: string, value: string): Settings => {
+const applyChoice = (settings: Settings, id: string, value: string): Settings => {
   if (id === "model") return choose(settings, "model", value)
   if (id === "agent") return choose(settings, "agent", value)
   const level = levels.find((one) => one === value)
@@ -158,9 +158,9 @@ export const openSession = (
 
     /** Makes the agent anew, after a choice or an answer about trust. */
     const rebuild = Effect.fnUntraced(function* (next: Place) {
-      const made = yield* openApp(next)
-      agent = yield* agentOf(made, beside)
-      app = made
+      const nextApp = yield* openApp(next)
+      agent = yield* agentOf(nextApp, beside)
+      app = nextApp
       context = next
     })
     const listCommands = Effect.gen(function* () {
@@ -175,7 +175,7 @@ export const openSession = (
       gate,
       metadata: () => ({ agent: app.name, model: app.model, folder: context.places.project }),
       settings: () => settingsOf(app, listed),
-      change: (id, value) => inNode(rebuild({ ...context, settings: chosen(context.settings, id, value) })),
+      change: (id, value) => inNode(rebuild({ ...context, settings: applyChoice(context.settings, id, value) })),
       commands: () => [
         ...[...fixed, ...ofServers()].map((command) => toEditor(command, gate, sandbox)),
         compactCommand(threadId, app.chatModel, store)

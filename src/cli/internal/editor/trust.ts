@@ -13,27 +13,29 @@ const most = 20_000
 
 /** Asks about the items that nobody decided on. Tells whether they are trusted now. */
 export const askTrust = Effect.fnUntraced(function* (places: Places, ask: AcpServer.Ask) {
-  const known = yield* statesOf(places, yield* findItems(places.project))
-  const open = known.filter(({ item, state }) => (state === "new" || state === "changed") && item.problem === undefined)
+  const states = yield* statesOf(places, yield* findItems(places.project))
+  const open = states.filter(
+    ({ item, state }) => (state === "new" || state === "changed") && item.problem === undefined
+  )
   if (open.length === 0) return false
-  const shown = open.map((one) => {
+  const sections = open.map((one) => {
     const text = linesOf(one).map((line) => `    ${line}`)
     return [`**${rowOf(one).map(escaped).join(" · ")}**`, "", ...text].join("\n")
   })
-  const chosen = yield* ask({
+  const choice = yield* ask({
     title: `Trust ${open.length === 1 ? "an item" : `${open.length} items`} of this folder?`,
-    text: cut(`The files of this folder would have an agent follow or run:\n\n${shown.join("\n\n")}`, most),
+    text: cut(`The files of this folder would have an agent follow or run:\n\n${sections.join("\n\n")}`, most),
     options: [
       { id: "later", name: "Not now", kind: "reject_once" },
       { id: "trust", name: "Trust them as they are now", kind: "allow_always" },
       { id: "never", name: "No, and ask again only when they change", kind: "reject_always" }
     ]
   })
-  if (chosen !== "trust" && chosen !== "never") return false
+  if (choice !== "trust" && choice !== "never") return false
   yield* answer(
     places,
     open.map(({ item }) => item),
-    chosen === "trust"
+    choice === "trust"
   )
-  return chosen === "trust"
+  return choice === "trust"
 })

@@ -77,15 +77,15 @@ export const makeInput = (options: {
       if (last?.columns === columns && last.rows === rows) return last.value
       const width = Math.max(4, columns - prompt.length)
       // The first and the last line are borders.
-      const drawn = editor.render(width).slice(1, -1)
+      const rawLines = editor.render(width).slice(1, -1)
       let caret: Caret = { row: 0, column: prompt.length }
-      const lines = drawn.map((line, row) => {
+      const lines = rawLines.map((line, row) => {
         const at = line.indexOf(CURSOR_MARKER)
         // The terminal's own cursor replaces the drawn one.
         const text = line.replace(CURSOR_MARKER, "").replace(drawnCursor, "$1").trimEnd()
-        const shown = `${row === 0 ? prompt : "  "}${text}`
+        const fullLine = `${row === 0 ? prompt : "  "}${text}`
         if (at >= 0) caret = { row, column: prompt.length + widthOf(line.slice(0, at)) }
-        return fit(shown, columns)
+        return fit(fullLine, columns)
       })
       last = { columns, rows, value: { lines, caret } }
       return last.value

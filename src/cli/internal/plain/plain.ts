@@ -87,8 +87,8 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
   // Below the "^C" of a terminal.
   yield* Effect.addFinalizer((exit) =>
     Effect.sync(() => {
-      const again = options.resumeCommand?.(options.threadId)
-      if (again !== undefined) say(`${Exit.isSuccess(exit) ? "" : "\n"}${again}`)
+      const resumeLine = options.resumeCommand?.(options.threadId)
+      if (resumeLine !== undefined) say(`${Exit.isSuccess(exit) ? "" : "\n"}${resumeLine}`)
     })
   )
   const lock = yield* Semaphore.make(1)
@@ -109,34 +109,34 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
 
   options.remembering?.setPlan(() => options.mode === "plan")
   /** What the model reads with the next message. */
-  let told = ""
+  let notice = ""
   let putOff = ""
   const askMemory = Effect.gen(function* () {
     const changes = yield* Effect.orElseSucceed(options.remembering?.pending ?? Effect.succeed([]), () => [])
-    const shown = JSON.stringify(changes)
-    if (options.remembering === undefined || changes.length === 0 || shown === putOff) return
+    const key = JSON.stringify(changes)
+    if (options.remembering === undefined || changes.length === 0 || key === putOff) return
     for (const { diff, path } of changes) say(`memory: ${cleanLine(path)}\n${diff}`)
     const { items, title } = questionOf(yield* options.remembering.outside(options.threadId))
     say(title)
     const index = yield* number(items.map(({ about, label }) => `${label} (${about})`))
     const answer = index === undefined ? undefined : items[index]?.value
     if (answer !== "yes" && answer !== "no") {
-      putOff = shown
+      putOff = key
       return
     }
     const settled = yield* Effect.result(
       Effect.forEach(changes, ({ settle }) => settle(answer === "yes"), { discard: true })
     )
-    told = Result.isFailure(settled) ? "" : `(${decidedWords(changes, answer === "yes")})`
-    say(Result.isFailure(settled) ? `failed: ${settled.failure.message}` : told)
+    notice = Result.isFailure(settled) ? "" : `(${decidedWords(changes, answer === "yes")})`
+    say(Result.isFailure(settled) ? `failed: ${settled.failure.message}` : notice)
   })
 
   /** `title` names the turn. Without it, a turn that a crash cut off goes on. */
   const turn = (input: Agent.Input, title?: string) =>
     Effect.scoped(
       Effect.gen(function* () {
-        const held = yield* Effect.result(options.hold?.(options.threadId) ?? Effect.void)
-        if (Result.isFailure(held)) return say(`failed: ${held.failure.message}`)
+        const hold = yield* Effect.result(options.hold?.(options.threadId) ?? Effect.void)
+        if (Result.isFailure(hold)) return say(`failed: ${hold.failure.message}`)
         const exit = yield* recorded({
           checkpoints: options.checkpoints,
           store,
@@ -169,8 +169,8 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
       (error) => error.reason._tag === "AlreadyExists",
       () => Effect.void
     )
-    const whole = told === "" ? text : `${told}\n\n${text}`
-    told = ""
+    const whole = notice === "" ? text : `${notice}\n\n${text}`
+    notice = ""
     if (typeof input !== "string") return yield* turn(input, title)
     const { message, problems } = yield* withFiles(whole, Message.makeId(), options.folder)
     for (const problem of problems) say(problem)

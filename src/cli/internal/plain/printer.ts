@@ -16,7 +16,7 @@ export interface Printer {
 }
 
 /** Replaces signs with words, for screen readers. */
-const spoken = (line: string): string =>
+const replaceSigns = (line: string): string =>
   line
     .replace(/^✓ /, "done: ")
     .replace(/^✗ /, "failed: ")
@@ -39,7 +39,7 @@ export const makePrinter = (options: {
     options.answerOnly === true ? kind === "text" || kind === "code" : kind !== "user" || options.echoes === true
   const print = (parts: ReadonlyArray<View.Part>): void => {
     for (const part of parts.filter(isShown)) {
-      for (const line of partLines(part, surface)) options.write(`${spoken(line)}\n`)
+      for (const line of partLines(part, surface)) options.write(`${replaceSigns(line)}\n`)
     }
   }
   return {
@@ -65,12 +65,12 @@ export const print = Effect.fnUntraced(function* <E, R>(
   printer: Printer,
   still: (words: string) => void
 ) {
-  let seen = -1
+  let lastEventAt = -1
   const remind = Effect.sync(() => {
     const { calls, lastAt, subagents } = printer.view()
-    if (lastAt === seen)
+    if (lastAt === lastEventAt)
       still(`still working: ${plural(HashMap.size(calls), "call")}, ${plural(subagents.length, "sub-agent")}`)
-    seen = lastAt
+    lastEventAt = lastAt
   })
   const reminder = yield* Effect.forkChild(Effect.forever(Effect.andThen(Effect.sleep(every), remind)))
   yield* Stream.runForEach(events, (event) => Effect.sync(() => printer.event(event)))

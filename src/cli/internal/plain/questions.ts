@@ -35,7 +35,7 @@ export const makeQuestions = (options: {
   const approve = Effect.fnUntraced(function* (request: Approval.Request) {
     const like = likeOf(request, permits)
     const words = describe({ like, toolName: request.toolName }, permits)
-    const given: ReadonlyArray<readonly [Approval.Choice, string, Learned["scope"]?]> = [
+    const answers: ReadonlyArray<readonly [Approval.Choice, string, Learned["scope"]?]> = [
       ["approve", "yes"],
       ["reject", "no"],
       ...(request.byPerson === true
@@ -45,10 +45,10 @@ export const makeQuestions = (options: {
             ["approve", `always in this project: ${words}`, "project"] as const
           ])
     ]
-    const choices = given.filter(([choice]) => request.allow.includes(choice))
-    const chosen = choices[(yield* number(choices.map(([, words]) => words))) ?? -1]
-    if (chosen === undefined) return Approval.reject(request, "Nobody answered.")
-    const [choice, , scope] = chosen
+    const choices = answers.filter(([choice]) => request.allow.includes(choice))
+    const answer = choices[(yield* number(choices.map(([, words]) => words))) ?? -1]
+    if (answer === undefined) return Approval.reject(request, "Nobody answered.")
+    const [choice, , scope] = answer
     if (choice === "reject") {
       write("why not (a line, may be empty): ")
       const reason = (yield* readLine)?.trim()

@@ -33,12 +33,12 @@ export const skillsOf = Effect.fnUntraced(function* (of: Of) {
     { label: "user", folder: join(places.config, "skills") },
     ...(settings.skills?.value ?? []).map((folder, index) => ({ label: `${index}`, folder }))
   ]
-  const found = yield* Effect.forEach(all, ({ folder, label }) =>
+  const results = yield* Effect.forEach(all, ({ folder, label }) =>
     Effect.map(realOf(folder), (real): ReadonlyArray<SkillFolder> =>
       real === undefined ? [] : [{ label, folder: real }]
     )
   )
-  return found.flat()
+  return results.flat()
 })
 
 /** Lists the folders of slash commands. The later folder wins. */

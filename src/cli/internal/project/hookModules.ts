@@ -47,10 +47,10 @@ interface Asked {
 const workers = new Map<string, Asked>()
 let next = 0
 
-const end = (file: string, asked: Asked, problem: string): void => {
-  if (workers.get(file) === asked) workers.delete(file)
-  for (const resume of asked.waiting.values()) resume(Effect.fail(problem))
-  asked.waiting.clear()
+const end = (file: string, hookWorker: Asked, problem: string): void => {
+  if (workers.get(file) === hookWorker) workers.delete(file)
+  for (const resume of hookWorker.waiting.values()) resume(Effect.fail(problem))
+  hookWorker.waiting.clear()
 }
 
 const open = (file: string, env: { readonly [name: string]: string }): Asked => {
@@ -60,20 +60,20 @@ const open = (file: string, env: { readonly [name: string]: string }): Asked => 
     env: { ...process.env, ...env },
     resourceLimits: { maxOldGenerationSizeMb: mostMegabytes }
   })
-  const asked: Asked = { worker, waiting: new Map() }
+  const hookWorker: Asked = { worker, waiting: new Map() }
   worker.on("message", (reply: unknown) => {
     if (!isReply(reply)) return
-    const resume = asked.waiting.get(reply.id)
-    asked.waiting.delete(reply.id)
+    const resume = hookWorker.waiting.get(reply.id)
+    hookWorker.waiting.delete(reply.id)
     resume?.(
       reply.problem === undefined ? Effect.succeed(reply.answer ?? "") : Effect.fail(cut(oneLine(reply.problem), 300))
     )
   })
-  worker.on("error", (error) => end(file, asked, `its worker failed: ${cut(oneLine(String(error)), 300)}`))
-  worker.on("exit", () => end(file, asked, "its worker ended"))
+  worker.on("error", (error) => end(file, hookWorker, `its worker failed: ${cut(oneLine(String(error)), 300)}`))
+  worker.on("exit", () => end(file, hookWorker, "its worker ended"))
   // A program that is done does not wait for it.
   worker.unref()
-  return asked
+  return hookWorker
 }
 
 /** Asks the module of a file. An interruption ends its worker, with all that it does. */
@@ -83,13 +83,13 @@ export const askModule = (
   env: { readonly [name: string]: string }
 ): Effect.Effect<string, string> =>
   Effect.callback<string, string>((resume) => {
-    const asked = workers.get(file) ?? open(file, env)
-    workers.set(file, asked)
+    const hookWorker = workers.get(file) ?? open(file, env)
+    workers.set(file, hookWorker)
     const id = next++
-    asked.waiting.set(id, resume)
-    asked.worker.postMessage({ id, input })
+    hookWorker.waiting.set(id, resume)
+    hookWorker.worker.postMessage({ id, input })
     return Effect.suspend(() => {
-      end(file, asked, "its worker was ended, since another event had no answer in time")
-      return Effect.ignore(Effect.promise(() => asked.worker.terminate()))
+      end(file, hookWorker, "its worker was ended, since another event had no answer in time")
+      return Effect.ignore(Effect.promise(() => hookWorker.worker.terminate()))
     })
   })

@@ -65,14 +65,14 @@ export const findHooks = Effect.fnUntraced(function* (
   ) => {
     if (json === undefined) return problems.push(`${file} is no JSON; its hooks are left out`)
     const env = { CLAUDE_PROJECT_DIR: places.project, DEEPAGENTS_PROJECT_DIR: places.project, ...more }
-    const found = Hooks.fromSettings(json, {
+    const result = Hooks.fromSettings(json, {
       cwd: places.project,
       env,
       ask: (path, input) => askModule(frozen ?? inHome(path, file), input, env)
     })
-    problems.push(...found.problems.map((problem) => `${file}: ${problem}`))
+    problems.push(...result.problems.map((problem) => `${file}: ${problem}`))
     return hooks.push(
-      ...found.hooks.map((hook) => ({
+      ...result.hooks.map((hook) => ({
         ...hook,
         handler: {
           name: hook.handler.name,
@@ -88,8 +88,8 @@ export const findHooks = Effect.fnUntraced(function* (
   if (settings.hooks !== undefined) add({ hooks: settings.hooks.value }, userSettings(places), "user")
   for (const { folder } of plugins) {
     const file = join(folder, "hooks", "hooks.json")
-    const found = yield* smallFile(file, mostBytes)
-    if (found !== undefined) add(parse(found), file, "user", { CLAUDE_PLUGIN_ROOT: dirname(dirname(file)) })
+    const pluginText = yield* smallFile(file, mostBytes)
+    if (pluginText !== undefined) add(parse(pluginText), file, "user", { CLAUDE_PLUGIN_ROOT: dirname(dirname(file)) })
   }
   for (const { file, files, text: own } of itemsOf(project, "hook")) {
     // The module runs as it was trusted.

@@ -28,7 +28,7 @@ const isLikePath = (word: string): boolean => /^(?:~|\.{1,2})\//.test(word) || /
 /** Finds the words behind an `@`, outside of code. */
 export const importsOf = (text: string): ReadonlyArray<string> => {
   let fence = ""
-  const found: Array<string> = []
+  const imports: Array<string> = []
   for (const line of text.split("\n")) {
     const mark = /^\s*(```+|~~~+)/.exec(line)?.[1]?.slice(0, 3) ?? ""
     if (fence === "" ? mark !== "" : mark === fence) {
@@ -36,11 +36,11 @@ export const importsOf = (text: string): ReadonlyArray<string> => {
     } else if (fence === "") {
       for (const word of line.replaceAll(/`[^`]*`/g, " ").split(/\s+/)) {
         const path = word.startsWith("@") ? word.slice(1).replace(/[.,;:!?)\]]{1,20}$/, "") : ""
-        if (path !== "" && !path.includes("@")) found.push(path)
+        if (path !== "" && !path.includes("@")) imports.push(path)
       }
     }
   }
-  return [...new Set(found)]
+  return [...new Set(imports)]
 }
 
 export const isInside = (folder: string, path: string): boolean => {
@@ -62,7 +62,7 @@ export const readWithImports = Effect.fnUntraced(function* <R>(
 ) {
   const files: Array<ReadFile> = []
   const problems: Array<string> = []
-  const read = new Set<string>()
+  const visited = new Set<string>()
   let words = 0
   const say = (importer: string | undefined, problem: string): void => {
     problems.push(
@@ -77,18 +77,18 @@ export const readWithImports = Effect.fnUntraced(function* <R>(
       if (real !== undefined && chain.includes(real)) {
         return say(importer, `go in a circle: ${[...chain, real].join(" > ")}`)
       }
-      if (real !== undefined && read.has(real)) return undefined
+      if (real !== undefined && visited.has(real)) return undefined
       if (chain.length > limits.depth)
         return say(importer, `${path}: it is more than ${limits.depth} deep, and not read`)
-      if (read.size >= limits.files) return say(importer, `${path}: it is not read, after ${limits.files} others`)
-      const found = real === undefined ? undefined : yield* load(real, importer)
-      if (real === undefined || found === undefined) {
+      if (visited.size >= limits.files) return say(importer, `${path}: it is not read, after ${limits.files} others`)
+      const result = real === undefined ? undefined : yield* load(real, importer)
+      if (real === undefined || result === undefined) {
         return importer === undefined ? undefined : say(importer, `${path}, which is not there`)
       }
-      if ("problem" in found) return say(importer, `${path}, ${found.problem}`)
-      read.add(real)
-      files.push({ path: real, text: found.text, importer })
-      for (const word of importsOf(found.text)) {
+      if ("problem" in result) return say(importer, `${path}, ${result.problem}`)
+      visited.add(real)
+      files.push({ path: real, text: result.text, importer })
+      for (const word of importsOf(result.text)) {
         words += 1
         if (words > limits.words) {
           // Each word is looked up on the disk, before anybody trusts the file.

@@ -57,7 +57,7 @@ export const instructing = (
   const { project } = context.places
   // Files of sub-folders are not asked about. They are read where the person trusts the project's instructions.
   const isTrusted = itemsOf(context.project, "instructions").length > 0
-  const known = new Set(found.files.map(({ path }) => path))
+  const knownPaths = new Set(found.files.map(({ path }) => path))
   // Calls of one round run at once: each folder is told by one of them.
   const claims = Attached.make<Run, Set<string>>()
 
@@ -80,9 +80,9 @@ export const instructing = (
 
   const withNotice = Effect.fnUntraced(function* (run: Run, given: JsonObject, output: ToolOutput) {
     const { fresh, root } = yield* claim(run, pathsOf(given))
-    const read = yield* Effect.forEach(fresh, (folder) => readFolder(folder, root))
-    const files = read.flatMap((one) => one.files).filter(({ path }) => !known.has(path))
-    for (const problem of read.flatMap((one) => one.problems)) yield* run.warn("instructions-unread", problem)
+    const results = yield* Effect.forEach(fresh, (folder) => readFolder(folder, root))
+    const files = results.flatMap((one) => one.files).filter(({ path }) => !knownPaths.has(path))
+    for (const problem of results.flatMap((one) => one.problems)) yield* run.warn("instructions-unread", problem)
     if (files.length === 0) return output
     const own = files.filter(({ importer }) => importer === undefined)
     const folders = [...new Set(own.map(({ path }) => dirname(path)))]

@@ -40,11 +40,14 @@ const cutFiles = (files: ReadonlyArray<ReadFile & Pick<InstructionFile, "from">>
 
 /** Reads the instruction files of one folder, for a notice. */
 export const readFolder = Effect.fnUntraced(function* (folder: string, root: string) {
-  const found = yield* readWithImports(
+  const instructions = yield* readWithImports(
     names.map((name) => join(folder, name)),
     (real) => loadFile(real, isInside(root, real))
   )
-  return { ...found, files: cutFiles(found.files.map((file) => ({ ...file, from: "project" }))) } satisfies Instructions
+  return {
+    ...instructions,
+    files: cutFiles(instructions.files.map((file) => ({ ...file, from: "project" })))
+  } satisfies Instructions
 })
 
 /** Reads the instruction files of the user, and the trusted ones of the project: the general ones first. */

@@ -47,7 +47,7 @@ const installed = Effect.gen(function* () {
 /** Reads the plugins of these folders, and the ones enabled in Claude Code. A wrong one is a problem. */
 export const findPlugins = Effect.fnUntraced(function* (folders: ReadonlyArray<string>, project: string) {
   const problems: Array<string> = []
-  const found = new Map<string, Plugin>()
+  const plugins = new Map<string, Plugin>()
   const all = [
     ...(yield* installed),
     ...folders.map((folder) => resolve(project, folder.replace(/^~(?=\/)/, homedir())))
@@ -59,8 +59,8 @@ export const findPlugins = Effect.fnUntraced(function* (folders: ReadonlyArray<s
       continue
     }
     const name = (yield* fieldsOf(join(folder, ".claude-plugin", "plugin.json")))?.["name"]
-    if (typeof name === "string" && isName(name)) found.set(name, { name, folder })
+    if (typeof name === "string" && isName(name)) plugins.set(name, { name, folder })
     else problems.push(`plugins: ${folder} has no .claude-plugin/plugin.json with a name of letters, digits, - and _`)
   }
-  return { plugins: [...found.values()], problems }
+  return { plugins: [...plugins.values()], problems }
 })

@@ -93,23 +93,23 @@ const work = (view: View, around: Around, { style }: Surface): ReadonlyArray<str
 const plan = (view: View, { isPlanOpen }: Around, { style }: Surface): ReadonlyArray<string> => {
   const { todos } = view
   if (todos.length === 0) return []
-  const done = todos.filter(({ status }) => status === "completed").length
+  const doneCount = todos.filter(({ status }) => status === "completed").length
   const current = todos.find(({ status }) => status === "in_progress")
-  if (done === todos.length && !isPlanOpen) return []
-  const head = `${style.dim(`plan ${done}/${todos.length}`)}${current === undefined ? "" : ` · ${current.content}`}`
+  if (doneCount === todos.length && !isPlanOpen) return []
+  const head = `${style.dim(`plan ${doneCount}/${todos.length}`)}${current === undefined ? "" : ` · ${current.content}`}`
   if (!isPlanOpen) return [head]
   const first = Math.max(
     0,
     Math.min(todos.length - most.plan, (current === undefined ? 0 : todos.indexOf(current)) - 2)
   )
-  const shown = todos.slice(first, first + most.plan)
+  const rows = todos.slice(first, first + most.plan)
   return [
-    style.dim(`plan ${done}/${todos.length}`),
-    ...shown.map(
+    style.dim(`plan ${doneCount}/${todos.length}`),
+    ...rows.map(
       ({ content, status }) =>
         `${valueAt(boxes, status) ?? "·"} ${status === "completed" ? style.dim(content) : content}`
     ),
-    ...more(todos.length - first - shown.length, style.dim)
+    ...more(todos.length - first - rows.length, style.dim)
   ]
 }
 
@@ -149,12 +149,14 @@ const status = (view: View, around: Around, { style }: Surface): ReadonlyArray<s
   const mark = view.pending.length > 0 ? "?" : (spinner[frame % spinner.length] ?? "")
   if (view.retry !== undefined) {
     const { attempt, reason, until } = view.retry
-    const left = Math.max(0, Math.ceil((until - now) / 1_000))
+    const seconds = Math.max(0, Math.ceil((until - now) / 1_000))
     const why = valueAt(reasons, reason) ?? "the model does not answer"
-    return [`${style.cyan(mark)} ${style.yellow(`${why}: asking again in ${left} s`)} ${style.dim(`· try ${attempt}`)}`]
+    return [
+      `${style.cyan(mark)} ${style.yellow(`${why}: asking again in ${seconds} s`)} ${style.dim(`· try ${attempt}`)}`
+    ]
   }
-  const late = isAlone && quiet >= silent ? style.yellow(` · no word from the model for ${quiet} s`) : ""
-  return [`${style.cyan(mark)} ${doing} ${style.dim(since(now, view.startedAt))}${late}`]
+  const silence = isAlone && quiet >= silent ? style.yellow(` · no word from the model for ${quiet} s`) : ""
+  return [`${style.cyan(mark)} ${doing} ${style.dim(since(now, view.startedAt))}${silence}`]
 }
 
 const queued = ({ queue }: Around, { style }: Surface): ReadonlyArray<string> => [
@@ -182,10 +184,10 @@ export const costOf = (usage: View["total"]): string | undefined =>
 const narrow = 50
 
 const footer = (view: View, { facts, hints, statusLine }: Around, { columns, style }: Surface): string => {
-  const spent = [contextOf(view), costOf(view.total) ?? costOf(view.usage)]
+  const costs = [contextOf(view), costOf(view.total) ?? costOf(view.usage)]
   const [mode, ...others] = facts
   // A narrow line keeps its changing part, and loses its end.
-  const parts = (columns < narrow ? [mode, ...spent, ...others] : [...facts, ...spent]).filter(
+  const parts = (columns < narrow ? [mode, ...costs, ...others] : [...facts, ...costs]).filter(
     (part) => part !== undefined && part !== ""
   )
   const line = statusLine ?? parts.join(" · ")
@@ -193,15 +195,15 @@ const footer = (view: View, { facts, hints, statusLine }: Around, { columns, sty
 }
 
 /** Rendered lines of the open text. A spinner repaints far more often than the text changes. */
-const drawn = new WeakMap<View["text"], { readonly surface: Surface; readonly lines: ReadonlyArray<string> }>()
+const lineCache = new WeakMap<View["text"], { readonly surface: Surface; readonly lines: ReadonlyArray<string> }>()
 
 const openLines = (view: View, { columns, style }: Surface): ReadonlyArray<string> => {
-  const before = drawn.get(view.text)
+  const before = lineCache.get(view.text)
   if (before !== undefined && before.surface.columns === columns && before.surface.style === style) return before.lines
   const text = openText(view)
   const surface = { columns, style, highlight: undefined }
   const lines = text === "" ? [] : renderLive(text, { ...surface, columns: Math.min(columns, 120) })
-  drawn.set(view.text, { surface, lines })
+  lineCache.set(view.text, { surface, lines })
   return lines
 }
 
@@ -209,10 +211,10 @@ const openLines = (view: View, { columns, style }: Surface): ReadonlyArray<strin
 const tail = (view: View, rows: number, surface: Surface): ReadonlyArray<string> => {
   if (rows <= 0) return []
   const lines = openLines(view, surface)
-  const shown = lines.slice(-rows)
-  return shown.length === lines.length
+  const visibleLines = lines.slice(-rows)
+  return visibleLines.length === lines.length
     ? lines
-    : [surface.style.dim(`… ${lines.length - shown.length + 1} lines above`), ...shown.slice(1)]
+    : [surface.style.dim(`… ${lines.length - visibleLines.length + 1} lines above`), ...visibleLines.slice(1)]
 }
 
 /** Renders the live area: at most `rows` lines, each at most `columns` wide. */
@@ -228,9 +230,9 @@ export const frameOf = (view: View, around: Around, surface: Surface, rows: numb
     ...queued(around, surface)
   ])
   const room = Math.max(0, rows - bottom.length)
-  const kept = middle.slice(Math.max(0, middle.length - room))
-  const top = tail(view, Math.min(room - kept.length, rows - 8), surface)
-  const lines = [...top, ...kept, ...bottom].slice(-rows)
+  const rest = middle.slice(Math.max(0, middle.length - room))
+  const top = tail(view, Math.min(room - rest.length, rows - 8), surface)
+  const lines = [...top, ...rest, ...bottom].slice(-rows)
   const row = lines.length - 1 - around.editor.length + around.caret.row
   return { lines, caret: { row: Math.max(0, row), column: Math.min(around.caret.column, columns) } }
 }

@@ -52,9 +52,9 @@ const tool = (part: Extract<Part, { readonly kind: "tool" }>, columns: number, s
   const { diff, end = [], gist, isError, millis, name, output, summary } = part
   const mark = isError ? style.red("✗") : style.green("✓")
   const time = millis >= 1_000 ? ` · ${duration(millis)}` : ""
-  const said = isError ? style.red(summary) : style.dim(summary)
+  const summaryText = isError ? style.red(summary) : style.dim(summary)
   const head = fit(`${mark} ${style.bold(name)} ${gist}`.trimEnd(), columns)
-  const below = fit(`  ${said}${style.dim(time)}`, columns)
+  const below = fit(`  ${summaryText}${style.dim(time)}`, columns)
   const lines =
     end.length > 0 ? endLines(end, isError) : isError ? output.trimEnd().split("\n").slice(1, shownError) : []
   const more = lines.map((line) => fit(style.dim(`  ${line}`), columns))
@@ -79,11 +79,11 @@ const ends: { readonly [reason: string]: string } = {
 
 const usageOf = (part: Extract<Part, { readonly kind: "turnEnd" }>): string => {
   const { millis, stopReason, usage } = part
-  const said =
+  const endText =
     valueAt(ends, stopReason) ??
     (stopReason.startsWith("budget:") ? `stopped: ${stopReason.slice(7)} budget spent` : "")
   return [
-    ...(said === "" ? [] : [said]),
+    ...(endText === "" ? [] : [endText]),
     duration(millis),
     `${about(usage)}${count(usage.inputTokens)} in, ${about(usage)}${count(usage.outputTokens)} out`,
     ...(usage.cost === undefined ? [] : [`${about(usage)}${money(usage.cost)}`])

@@ -44,11 +44,11 @@ export const makeScreen = (out: Output, view: (columns: number, rows: number) =>
     const columns = Math.max(2, out.columns() - 1)
     const rows = Math.max(1, out.rows() - 1)
     const { caret, lines } = view(columns, rows)
-    const kept = lines.slice(-rows).map((line) => fit(line, columns))
-    const cut = lines.length - kept.length
+    const visibleLines = lines.slice(-rows).map((line) => fit(line, columns))
+    const cut = lines.length - visibleLines.length
     return {
-      lines: kept,
-      caret: { row: Math.max(0, Math.min(caret.row - cut, kept.length - 1)), column: caret.column }
+      lines: visibleLines,
+      caret: { row: Math.max(0, Math.min(caret.row - cut, visibleLines.length - 1)), column: caret.column }
     }
   }
 
@@ -97,9 +97,9 @@ export const makeScreen = (out: Output, view: (columns: number, rows: number) =>
   const paint = (): void => {
     const { caret, lines } = next()
     const before = row
-    const drawn = pending.length > 0 ? appended(lines) : changed(lines)
-    const text = `${drawn}${vertical(caret.row - row)}${toColumn(caret.column)}`
-    const isSame = drawn === "" && caret.row === before && caret.column === column
+    const output = pending.length > 0 ? appended(lines) : changed(lines)
+    const text = `${output}${vertical(caret.row - row)}${toColumn(caret.column)}`
+    const isSame = output === "" && caret.row === before && caret.column === column
     live = lines
     row = caret.row
     column = caret.column

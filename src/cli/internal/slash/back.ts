@@ -159,7 +159,7 @@ export const restoreTurns = Effect.fnUntraced(function* <E, R>(
   const steps = (yield* toProblem(checkpoints.plan(turns, to))).filter(({ status }) => status !== "done")
   room.ui.note("info", `${options.does}: ${options.title}`)
   yield* showSteps(room, checkpoints, name, steps)
-  const lost = steps.filter(({ status }) => status === "lost")
+  const lostSteps = steps.filter(({ status }) => status === "lost")
   const notes = [...new Set(turns.flatMap((turn) => turn.notes))]
   if (notes.length > 0) {
     const { folder } = room.options
@@ -170,7 +170,7 @@ export const restoreTurns = Effect.fnUntraced(function* <E, R>(
     {
       value: "yes",
       label: "yes",
-      about: steps.length === 0 ? "no file changes" : count(steps.length - lost.length),
+      about: steps.length === 0 ? "no file changes" : count(steps.length - lostSteps.length),
       isWhole: true
     }
   ])
@@ -180,7 +180,7 @@ export const restoreTurns = Effect.fnUntraced(function* <E, R>(
     steps.filter(({ status }) => status === "conflict")
   )
   if (decided === undefined) return false
-  const skip = new Set([...decided.skip, ...lost.map(({ path }) => path)])
+  const skip = new Set([...decided.skip, ...lostSteps.map(({ path }) => path)])
   const { leaf } = options
   return yield* restore(
     room,

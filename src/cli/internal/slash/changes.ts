@@ -96,7 +96,7 @@ export const showSteps = Effect.fnUntraced(function* <E, R>(
   const fs = yield* FileSystem.FileSystem
   const { folder } = room.options
   const readNow = (path: string) => Effect.orElseSucceed(fs.readFile(path), () => undefined)
-  const read =
+  const contentAt =
     ({ now, path }: Step) =>
     (state: State) =>
       state === now
@@ -124,13 +124,13 @@ export const showSteps = Effect.fnUntraced(function* <E, R>(
       continue
     }
     if (status === "conflict" && name !== "diff") {
-      const since = yield* compare(left, now, read(step))
+      const since = yield* compare(left, now, contentAt(step))
       const isFound = since.words === "" && since.diff === undefined
       const words = isFound ? "found after a crash: it may be your own" : `changed by somebody since ${since.words}`
       show(path, words.trimEnd(), since.diff, true)
     }
     const [from, to] = name === "diff" ? [aim, now] : [now, aim]
-    const { diff, words } = yield* compare(from, to, read(step))
+    const { diff, words } = yield* compare(from, to, contentAt(step))
     show(path, words, diff)
   }
   const more = steps.slice(most.paths)

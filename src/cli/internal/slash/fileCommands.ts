@@ -66,19 +66,19 @@ const commandOf = (name: string, source: string): Command => {
 /** Lists the command files below a folder, with the names of their commands: `ns/x.md` is `ns:x`. */
 const filesIn = Effect.fnUntraced(function* ({ folder, prefix }: CommandFolder) {
   const fs = yield* FileSystem.FileSystem
-  const found: Array<readonly [name: string, file: string]> = []
+  const files: Array<readonly [name: string, file: string]> = []
   const walk = (at: string, parts: ReadonlyArray<string>): Effect.Effect<void> =>
     Effect.gen(function* () {
       const names = yield* Effect.orElseSucceed(fs.readDirectory(at), (): ReadonlyArray<string> => [])
       for (const name of names.toSorted(compareText)) {
-        if (found.length >= limits.files) return
+        if (files.length >= limits.files) return
         const path = join(at, name)
-        if (/^[\w-]+\.md$/.test(name)) found.push([[...parts, name.slice(0, -3)].join(":"), path])
+        if (/^[\w-]+\.md$/.test(name)) files.push([[...parts, name.slice(0, -3)].join(":"), path])
         else if (/^[\w-]+$/.test(name) && parts.length < limits.depth) yield* walk(path, [...parts, name])
       }
     })
   yield* walk(folder, prefix === undefined ? [] : [prefix])
-  return found
+  return files
 })
 
 /** A command file that was read before. */

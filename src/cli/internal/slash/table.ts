@@ -33,11 +33,11 @@ export const find = (name: string): Builtin | undefined =>
 
 /** Says that there is no such command, and what may have been meant. */
 export const unknown = <E, R>(options: Room<E, R>["options"], name: string): string => {
-  const meant = didYouMean(
+  const hint = didYouMean(
     `/${name}`,
     itemsOf(options).map(({ label }) => label)
   )
-  return `There is no command /${cut(name, 60)}.${meant === "" ? "" : ` ${meant.trim()}`} /help lists them.`
+  return `There is no command /${cut(name, 60)}.${hint === "" ? "" : ` ${hint.trim()}`} /help lists them.`
 }
 
 /** The commands of a chat as a menu shows them. */
@@ -109,9 +109,9 @@ const changeProvider = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argu
   if (name === undefined) return
   const model = models.get(name)
   if (model === undefined) {
-    const known = [...models.keys()].join(", ")
+    const names = [...models.keys()].join(", ")
     const how = `Add its key: deepagents models login ${name}`
-    return yield* Effect.fail(problem(`${JSON.stringify(name)} can't be used; there are ${known}. ${how}`))
+    return yield* Effect.fail(problem(`${JSON.stringify(name)} can't be used; there are ${names}. ${how}`))
   }
   yield* change(room, "model", model)
 })
@@ -122,13 +122,13 @@ const changeTheme = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argumen
   const items = names.map((value) => ({ value, label: value, about: value === at.theme ? "now" : "", isWhole: true }))
   const name = argument.trim() === "" ? yield* choose(room, "the colours:", items) : argument.trim()
   if (name === undefined) return
-  const found = names.find((one) => one === name)
-  if (found === undefined) {
+  const theme = names.find((one) => one === name)
+  if (theme === undefined) {
     return yield* Effect.fail(problem(`There is no theme ${JSON.stringify(name)}; there are ${names.join(", ")}.`))
   }
-  at.theme = found
-  yield* options.onTheme?.(found) ?? Effect.void
-  ui.note("info", `── colours: ${found}, from here on`)
+  at.theme = theme
+  yield* options.onTheme?.(theme) ?? Effect.void
+  ui.note("info", `── colours: ${theme}, from here on`)
 })
 
 const changeVim = Effect.fnUntraced(function* <E, R>({ options, ui }: Room<E, R>) {
@@ -141,12 +141,12 @@ const changeVim = Effect.fnUntraced(function* <E, R>({ options, ui }: Room<E, R>
 const budget = <E, R>({ options, ui }: Room<E, R>): string => {
   const { usage } = ui.view()
   const { cost: most, tokens } = options.limits ?? {}
-  const spent =
+  const costText =
     usage.cost === undefined ? "its cost is not known for this model" : `it cost ${about(usage)}${money(usage.cost)}`
   return list([
     most === undefined ? "no limit in money (`--budget`)" : `a run may cost ${money(most)}`,
     tokens === undefined ? "no limit in tokens (`--tokens`)" : `a run may use ${count(tokens)} tokens`,
-    `the last run used ${about(usage)}${count(totalTokens(usage))} tokens; ${spent}`
+    `the last run used ${about(usage)}${count(totalTokens(usage))} tokens; ${costText}`
   ])
 }
 
@@ -201,8 +201,8 @@ const showAgents = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, argument
   const text = ui.transcripts.text(Number(number) - 1)
   if (text !== undefined) return yield* page(text)
   const { length } = ui.transcripts.names()
-  const known = length === 0 ? "none was at work in this chat" : `there are 1 to ${length}`
-  return yield* Effect.fail(problem(`There is no sub-agent ${JSON.stringify(number)}; ${known}.`))
+  const range = length === 0 ? "none was at work in this chat" : `there are 1 to ${length}`
+  return yield* Effect.fail(problem(`There is no sub-agent ${JSON.stringify(number)}; ${range}.`))
 })
 
 const agents = <E, R>({ ui }: Room<E, R>): string => {
@@ -215,8 +215,8 @@ const agents = <E, R>({ ui }: Room<E, R>): string => {
     ...tasks.map(({ agent, id, status, task }) => `**${id}** ${agent}, ${status}: ${task}`)
   ]
   const all = ui.transcripts.names().map((name, index) => `${index + 1}. ${name}`)
-  const read = all.length === 0 ? "" : `\n\n${all.join("\n")}\n\n\`/agents 1\` shows its whole work.`
-  return `${lines.length === 0 ? "No sub-agent is at work." : list(lines)}${read}`
+  const transcripts = all.length === 0 ? "" : `\n\n${all.join("\n")}\n\n\`/agents 1\` shows its whole work.`
+  return `${lines.length === 0 ? "No sub-agent is at work." : list(lines)}${transcripts}`
 }
 
 const transcript = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {

@@ -67,9 +67,9 @@ export const tree = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   }
   if (lines.length === 0) return yield* Effect.fail(problem("Nothing was said yet."))
   room.ui.show(`\`\`\`\n${lines.join("\n")}\n\`\`\``)
-  const left = items.filter(({ about }) => about === "left")
-  if (left.length === 0) return
-  const id = yield* choose(room, "go over to the branch of …", left)
+  const branches = items.filter(({ about }) => about === "left")
+  if (branches.length === 0) return
+  const id = yield* choose(room, "go over to the branch of …", branches)
   const end = id === undefined ? undefined : lastBelow(nodes, parents, id)
   if (end === undefined) return
   yield* toProblem(room.store.rewind(room.at.threadId, end))
@@ -90,7 +90,7 @@ export const sessions = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, arg
   const title = ({ metadata, threadId }: (typeof items)[number]): string =>
     cut(cleanLine(typeof metadata["title"] === "string" ? metadata["title"] : threadId), 60)
   const named = argument.trim()
-  const chosen =
+  const choice =
     named === ""
       ? yield* choose(
           room,
@@ -103,11 +103,11 @@ export const sessions = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, arg
           }))
         )
       : items.find(({ threadId }) => threadId === named || threadId.startsWith(named))?.threadId
-  if (chosen === undefined)
+  if (choice === undefined)
     return named === "" ? undefined : yield* Effect.fail(problem(`There is no session ${JSON.stringify(named)}.`))
-  room.at.threadId = chosen
+  room.at.threadId = choice
   room.ui.forget()
-  room.ui.note("info", `── ${chosen}`)
+  room.ui.note("info", `── ${choice}`)
   yield* toProblem(replay(room, 30))
 })
 

@@ -33,7 +33,7 @@ const list = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
     return live === undefined ? [] : [{ ...live, status, waits: pending.length }]
   })
   const names = new Set(open.map(({ threadId }) => threadId))
-  const stored = (yield* workflows.stored).filter(
+  const records = (yield* workflows.stored).filter(
     ({ outcome, threadId }) => outcome !== "completed" && !names.has(threadId)
   )
   note(room, [
@@ -44,7 +44,7 @@ const list = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
       `${name} ${threadId}: ${status}, ${duration(now - startedAt)}`,
       ...lines
     ]),
-    ...stored.map(({ name, outcome, report, threadId }) => {
+    ...records.map(({ name, outcome, report, threadId }) => {
       const state = outcome === "open" ? "cut off" : outcome
       return `${name} ${threadId}: ${state}, ${report.split("\n")[0] ?? ""}; /workflow resume ${threadId}`
     })
@@ -56,14 +56,14 @@ const run = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, name: string, w
   const { tasks, workflows } = yield* partsOf(room)
   const { saved } = yield* workflows.saved
   const items = saved.map((one) => ({ value: one.name, label: one.name, about: one.description, isWhole: true }))
-  const chosen = name === "" ? yield* choose(room, "which workflow:", items) : name
-  if (chosen === undefined) return
+  const choice = name === "" ? yield* choose(room, "which workflow:", items) : name
+  if (choice === undefined) return
   const begin = Effect.gen(function* () {
-    const { description, session } = yield* workflows.open(chosen, words, room.at.threadId)
+    const { description, session } = yield* workflows.open(choice, words, room.at.threadId)
     return yield* tasks.start({ group: workflows.group, agent: workflows.agent, description, session })
   })
   yield* toProblem(Effect.provide(begin, room.desk.layer))
-  room.ui.note("info", `── workflow ${cleanLine(chosen)} works in the background: /workflow shows it, /ps too`)
+  room.ui.note("info", `── workflow ${cleanLine(choice)} works in the background: /workflow shows it, /ps too`)
 })
 
 /** Goes on with a workflow that was cut off, stopped or waits. */
@@ -141,8 +141,8 @@ export const workflow = <E, R>(room: Room<E, R>, argument: string) => {
 export const resumeCutOff = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   const { workflows } = room.options
   if (workflows === undefined) return
-  const stored = yield* Effect.orElseSucceed(workflows.stored, () => [])
-  for (const { outcome, session, threadId } of stored) {
+  const records = yield* Effect.orElseSucceed(workflows.stored, () => [])
+  for (const { outcome, session, threadId } of records) {
     if (outcome === "open" && session === room.at.threadId) {
       yield* Effect.catch(resume(room, threadId), ({ message }) =>
         Effect.sync(() => room.ui.note("warning", cleanLine(message)))

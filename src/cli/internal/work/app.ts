@@ -165,8 +165,8 @@ const web = (
 export const connected = Effect.fnUntraced(function* (context: Context) {
   const { servers } = yield* findServers(context.places, context.project, context.handed)
   if (servers.length === 0) return context
-  const built = yield* Layer.build(serversLayer(context.places, servers))
-  return { ...context, servers: ContextOf.get(built, McpServers) } satisfies Context
+  const services = yield* Layer.build(serversLayer(context.places, servers))
+  return { ...context, servers: ContextOf.get(services, McpServers) } satisfies Context
 })
 
 /** The skill folders of an agent. A person accepted the copies of the project and the memory. */
@@ -246,11 +246,11 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const agents = yield* findAgents(places, project, plugins)
   const instructions = yield* readInstructions(places, project)
   const skills = yield* skillSources(context)
-  const chosen = yield* agentOf(agents, settings.agent?.value ?? "deep")
+  const agentFile = yield* agentOf(agents, settings.agent?.value ?? "deep")
   const servers = yield* findServers(places, project, context.handed)
   const names = servers.servers.map(({ name }) => name)
   // The default agent has all servers. Agents of files name theirs.
-  const file = chosen.origin === "program" && chosen.name === "deep" ? { ...chosen, mcp: names } : chosen
+  const file = agentFile.origin === "program" && agentFile.name === "deep" ? { ...agentFile, mcp: names } : agentFile
   const search = yield* searchOf(settings)
   const model = isDemo ? "demo:script" : (file.model ?? (yield* chooseModel(places, settings)))
   const policies = yield* readPolicies(policyFiles(places, project))
@@ -287,8 +287,8 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       ? []
       : [Budget.make({ cost: budget?.value, tokens: tokens?.value, onExhausted: "finalAnswer" })]
   const fs = yield* FileSystem.FileSystem
-  const found = yield* findHooks(context, policy?.network ?? network)
-  const hooks = [...found.hooks, ...loaded.flatMap(({ extension }) => extension.hooks ?? [])]
+  const hookSetup = yield* findHooks(context, policy?.network ?? network)
+  const hooks = [...hookSetup.hooks, ...loaded.flatMap(({ extension }) => extension.hooks ?? [])]
   const shell = yield* Host.findShell(settings)
   const parts = {
     tools,
@@ -351,7 +351,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       ...retrieval.problems,
       ...servers.problems,
       ...wrongPlugins,
-      ...found.problems,
+      ...hookSetup.problems,
       ...context.extensions.problems,
       ...more.problems,
       ...agents.problems.map(({ message }) => `${message} (it is left out)`),

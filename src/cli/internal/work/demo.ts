@@ -88,9 +88,11 @@ const turns: ReadonlyArray<(messages: Messages) => Said> = [
     const listed = resultOf(messages, "ls")
     const { isComplete, rows, total } = readListing(listed === undefined ? "" : Message.text(listed))
     const count = describeCount(total, isComplete)
-    const seen = isSuccess(listed) ? `Entries at the top of this folder: ${count}.` : "This folder can't be listed."
+    const countText = isSuccess(listed)
+      ? `Entries at the top of this folder: ${count}.`
+      : "This folder can't be listed."
     return {
-      text: `${seen} Three sub-agents count its files, at the same time. They leave out what \`.gitignore\` names.`,
+      text: `${countText} Three sub-agents count its files, at the same time. They leave out what \`.gitignore\` names.`,
       calls: [
         plan(1),
         // An older report has to be read before it is replaced.
@@ -142,10 +144,10 @@ const turns: ReadonlyArray<(messages: Messages) => Said> = [
 
 const child = (messages: Messages): Said => {
   const [, pattern = "**/*"] = /`(.*)`/.exec(Message.text(messages[0] ?? Message.human(""))) ?? []
-  const found = resultOf(messages, "glob")
-  if (found === undefined) return { calls: [["glob", { pattern, max_count: 10_000 }]] }
-  if (!isSuccess(found)) return { text: `\`${pattern}\`: not counted, as the search failed` }
-  const { isComplete, rows, total } = readListing(Message.text(found))
+  const result = resultOf(messages, "glob")
+  if (result === undefined) return { calls: [["glob", { pattern, max_count: 10_000 }]] }
+  if (!isSuccess(result)) return { text: `\`${pattern}\`: not counted, as the search failed` }
+  const { isComplete, rows, total } = readListing(Message.text(result))
   return {
     text: [`\`${pattern}\`: ${describeCount(total, isComplete)}`, ...rows.slice(0, 5).map((row) => `- ${row}`)].join(
       "\n"
@@ -179,15 +181,15 @@ const answer = (request: ModelRequest): Said => {
   if (request.purpose === "summary" || request.tools.length === 0)
     return { text: "The files of the folder were counted." }
   if (!request.tools.some(({ name }) => name === "task")) return child(messages)
-  const asked = messages.findLastIndex(({ role, source }) => role === "human" && source === undefined)
-  const isFirst = !messages.slice(0, asked).some(({ role }) => role === "human")
-  const since = messages.slice(asked)
-  const done = since.filter(({ role }) => role === "ai").length
+  const inputIndex = messages.findLastIndex(({ role, source }) => role === "human" && source === undefined)
+  const isFirst = !messages.slice(0, inputIndex).some(({ role }) => role === "human")
+  const since = messages.slice(inputIndex)
+  const step = since.filter(({ role }) => role === "ai").length
   if (!isFirst) {
-    const said = Message.text(messages[asked] ?? Message.human("")).slice(0, 200)
-    return { text: `You said: “${said}”. I am a script, and that was all: with a key, a model would answer.` }
+    const inputText = Message.text(messages[inputIndex] ?? Message.human("")).slice(0, 200)
+    return { text: `You said: “${inputText}”. I am a script, and that was all: with a key, a model would answer.` }
   }
-  return turns[done]?.(since) ?? { text: "That was all." }
+  return turns[step]?.(since) ?? { text: "That was all." }
 }
 
 /** The scripted model. */

@@ -21,7 +21,7 @@ interface Known extends Pick<LspDiagnostics.Options, "languages" | "settings"> {
  * The known servers. All of them read a project and run nothing of it: no plugin, no build script, no linter's
  * configuration that is a program.
  */
-const known: ReadonlyArray<Known> = [
+const knownServers: ReadonlyArray<Known> = [
   {
     ...LspDiagnostics.typescript,
     programs: [["tsgo", "--lsp", "--stdio"], LspDiagnostics.typescript.command]
@@ -93,7 +93,7 @@ interface Around {
 }
 
 const serversIn = ({ lsp }: Pick<Settings, "lsp">): ReadonlyArray<Known> =>
-  lsp?.value === false ? [] : [...own({ lsp }), ...known]
+  lsp?.value === false ? [] : [...own({ lsp }), ...knownServers]
 
 /** Reads which programs are installed. Programs in the folders of a session do not count. */
 const readInstalled = Effect.fnUntraced(function* ({ folders, places }: Around) {
@@ -141,8 +141,8 @@ export const languageServers = (context: Around): Layer.Layer<LspDiagnostics.Lan
             cwd: homedir(),
             env: environmentWith(path)
           })
-          const built = yield* Effect.provideContext(Layer.buildWithScope(layer, scope), services)
-          return sparing(Context.get(built, LspDiagnostics.LanguageServer).diagnose)
+          const layerContext = yield* Effect.provideContext(Layer.buildWithScope(layer, scope), services)
+          return sparing(Context.get(layerContext, LspDiagnostics.LanguageServer).diagnose)
         }
         return undefined
       })

@@ -56,8 +56,8 @@ const attachment = Effect.fnUntraced(function* (path: string) {
  */
 const isPiped: Effect.Effect<boolean> = Effect.orElseSucceed(
   Effect.try(() => {
-    const found = fstatSync(0)
-    return found.isFIFO() || (found.isFile() && found.size > 0)
+    const info = fstatSync(0)
+    return info.isFIFO() || (info.isFile() && info.size > 0)
   }),
   () => false
 )
@@ -74,20 +74,20 @@ export const readPrompt = Effect.fnUntraced(function* (options: {
 }) {
   const { files, words } = options
   const stdio = yield* Stdio.Stdio
-  const said = words
+  const prompt = words
     .filter((word) => word !== "-")
     .join(" ")
     .trim()
-  const wants = words.includes("-") || (said === "" ? !(yield* stdio.stdinIsTerminal) : yield* isPiped)
+  const wants = words.includes("-") || (prompt === "" ? !(yield* stdio.stdinIsTerminal) : yield* isPiped)
   const piped = wants ? (yield* stdin()).trim() : ""
   const attached = yield* Effect.forEach(files, attachment)
-  if (said === "" && piped === "") {
+  if (prompt === "" && piped === "") {
     return yield* fail("usage", 'There is no prompt. Say it: deepagents run "…", or pipe it in: … | deepagents run')
   }
   const first =
-    said === "" ? [Content.text(piped)] : [Content.text(said), ...(piped === "" ? [] : [text("stdin", piped)])]
+    prompt === "" ? [Content.text(piped)] : [Content.text(prompt), ...(piped === "" ? [] : [text("stdin", piped)])]
   return {
-    title: (said === "" ? piped : said).replaceAll(/\s+/g, " ").slice(0, 80),
+    title: (prompt === "" ? piped : prompt).replaceAll(/\s+/g, " ").slice(0, 80),
     message: Message.human([...first, ...attached])
   }
 })

@@ -67,12 +67,12 @@ export const openRuns = Effect.fnUntraced(function* (given: Context) {
   )
   const app = yield* openApp(yield* connected(given))
   for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
-  const asked = unattended(app.context)
+  const approver = unattended(app.context)
   const machine = yield* Layer.build(app.files(`serve-${name}`))
-  const agent = (yield* app.agent({ mode: asked === undefined ? "suspend" : "ask" })).pipe(
+  const agent = (yield* app.agent({ mode: approver === undefined ? "suspend" : "ask" })).pipe(
     Agent.provide(app.chatModel),
     Agent.provide(Layer.succeedContext(machine)),
-    (attended) => (asked === undefined ? attended : Agent.provide(attended, asked))
+    (attended) => (approver === undefined ? attended : Agent.provide(attended, approver))
   )
   const runs = Server.layer({ [app.name]: agent }, { takeOver: true }).pipe(
     Layer.provide(webhooks),

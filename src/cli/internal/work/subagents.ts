@@ -57,7 +57,7 @@ export const withFileAgents = Effect.fnUntraced(function* <A>(
   const results = yield* Effect.forEach(candidates.slice(0, limits.agents), (agent) =>
     Effect.result(Effect.as(compile(agent, others), agent.name))
   )
-  const left = candidates.length - limits.agents
+  const excess = candidates.length - limits.agents
   return {
     deep: {
       ...deep,
@@ -72,7 +72,7 @@ export const withFileAgents = Effect.fnUntraced(function* <A>(
     problems: [
       ...missing,
       ...results.flatMap((one) => (Result.isFailure(one) ? [`${one.failure.message} (it is left out)`] : [])),
-      ...(left > 0 ? [`${left} more agent files are left out: there are at most ${limits.agents} sub-agents`] : [])
+      ...(excess > 0 ? [`${excess} more agent files are left out: there are at most ${limits.agents} sub-agents`] : [])
     ]
   }
 })

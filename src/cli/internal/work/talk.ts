@@ -66,20 +66,20 @@ const firstRun = Effect.fnUntraced(function* (context: Context, aside: Aside) {
     ...(local ?? []).map((name): Choice => ({ title: `ollama: ${name} (runs here)`, value: { _tag: "local", name } })),
     { title: "a demo (a scripted model, no key)", value: { _tag: "demo" } }
   ]
-  const chosen = yield* Effect.catch(
+  const choice = yield* Effect.catch(
     aside(Prompt.run(Prompt.Select<Chosen>({ message: "Nothing is set up yet. Which model shall answer?", choices }))),
     () => fail("interrupted", "\nNothing was set up.")
   )
-  if (chosen._tag === "demo") return { ...context, isDemo: true }
-  if (chosen._tag === "local") return { ...context, settings: choose(settings, "model", `ollama:${chosen.name}`) }
-  yield* aside(login(context, chosen.name))
+  if (choice._tag === "demo") return { ...context, isDemo: true }
+  if (choice._tag === "local") return { ...context, settings: choose(settings, "model", `ollama:${choice.name}`) }
+  yield* aside(login(context, choice.name))
   return context
 })
 
 /** Combines the agent with its model. */
 const setupOf = Effect.fnUntraced(function* ({ agent, chatModel, model, name }: App) {
-  const made = yield* agent({ mode: "ask" })
-  return { agent: Agent.provide(made, chatModel), name, model, chatModel }
+  const bareAgent = yield* agent({ mode: "ask" })
+  return { agent: Agent.provide(bareAgent, chatModel), name, model, chatModel }
 })
 
 /** Opens the agent of a chat and its thread. A resumed thread keeps its agent, unless a flag names another. */
@@ -142,9 +142,9 @@ export const talk = Effect.fnUntraced(
     const setup = Effect.fnUntraced(function* (chosen: { readonly agent?: string; readonly model?: string }) {
       const named = chosen.agent === undefined ? settings : choose(settings, "agent", chosen.agent)
       const other = chosen.model === undefined ? named : choose(named, "model", chosen.model)
-      const made = yield* openApp({ ...context, settings: other })
-      current = made
-      return yield* setupOf(made)
+      const nextApp = yield* openApp({ ...context, settings: other })
+      current = nextApp
+      return yield* setupOf(nextApp)
     })
     const commands = yield* fileCommands(yield* commandFolders(context), itemsOf(context.project, "command"))
     const fixed = [

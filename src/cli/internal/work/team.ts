@@ -94,8 +94,8 @@ export const teamOf = Effect.fnUntraced(function* <O, E, R>(
   const { agents, deep } = own
   if (isDemo || deep.name !== "deep") return { middleware: [], problems: [] }
   const compileAll = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
-    const found = names.flatMap((name) => agents.find((one) => one.name === name) ?? [])
-    const all = yield* Effect.forEach(found, (one) => Effect.result(compile(one)))
+    const members = names.flatMap((name) => agents.find((one) => one.name === name) ?? [])
+    const all = yield* Effect.forEach(members, (one) => Effect.result(compile(one)))
     return all.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
   })
   const isInGit = yield* isRepository(places)

@@ -49,14 +49,14 @@ export const find = Effect.fnUntraced(function* (store: Service, id: string) {
   const exact = yield* Effect.option(store.info(id))
   if (exact._tag === "Some") return exact.value
   const { items } = yield* orFail("failed")(store.list({ limit: 1000 }))
-  const found = items.filter(({ threadId }) => threadId.startsWith(id) || threadId.endsWith(id))
-  const [one] = found
-  if (one !== undefined && found.length === 1) return one
+  const matches = items.filter(({ threadId }) => threadId.startsWith(id) || threadId.endsWith(id))
+  const [one] = matches
+  if (one !== undefined && matches.length === 1) return one
   return yield* fail(
     "usage",
-    found.length === 0
+    matches.length === 0
       ? `There is no session ${JSON.stringify(id)}; deepagents sessions lists them`
-      : `${found.length} sessions begin or end with ${JSON.stringify(id)}: ${found
+      : `${matches.length} sessions begin or end with ${JSON.stringify(id)}: ${matches
           .slice(0, 5)
           .map(({ threadId }) => threadId)
           .join(", ")}`

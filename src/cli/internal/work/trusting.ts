@@ -20,8 +20,8 @@ export const linesOf = ({ before, item }: Known, most = shownLines): ReadonlyArr
   const lines = escapeUnseen(text.trimEnd())
     .split("\n")
     .map((line) => cut(line, 500))
-  const left = lines.length - most
-  return left <= 0 ? lines : [...lines.slice(0, most), `… ${left} more lines: read ${escaped(item.file)}`]
+  const hiddenCount = lines.length - most
+  return hiddenCount <= 0 ? lines : [...lines.slice(0, most), `… ${hiddenCount} more lines: read ${escaped(item.file)}`]
 }
 
 /** A row of the list of items. */
@@ -94,20 +94,22 @@ export const reviewProject = Effect.fnUntraced(function* (
 ) {
   const { asks, tells, trustsAll } = options
   const items = yield* findItems(places.project)
-  const known = yield* statesOf(places, items)
-  const open = known.filter(({ item, state }) => (state === "new" || state === "changed") && item.problem === undefined)
+  const states = yield* statesOf(places, items)
+  const open = states.filter(
+    ({ item, state }) => (state === "new" || state === "changed") && item.problem === undefined
+  )
   const isAsked = trustsAll || (open.length > 0 && asks && (yield* canAsk))
   if (!isAsked) {
     if (tells && open.length > 0) {
       const names = open.map(({ item, state }) => `${state} ${item.kind} ${item.name}`).join(", ")
       yield* tell(`Left out, as it is not trusted: ${escaped(names)} (--trust, if it is yours)`)
     }
-    return projectOf(known)
+    return projectOf(states)
   }
   if (trustsAll) {
-    const all = known.filter(({ item }) => item.problem === undefined).map(({ item }) => item)
+    const all = states.filter(({ item }) => item.problem === undefined).map(({ item }) => item)
     yield* answer(places, all, true)
-    return projectOf(known.map((one) => (one.item.problem === undefined ? { ...one, state: "trusted" } : one)))
+    return projectOf(states.map((one) => (one.item.problem === undefined ? { ...one, state: "trusted" } : one)))
   }
   yield* askAll(places, open)
   // The shown content counts, even if the files have changed since.

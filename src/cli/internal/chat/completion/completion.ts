@@ -51,8 +51,8 @@ export const makeCompletion = (options: {
   }
   const search = (): void => {
     const text = input.text().trim().toLowerCase()
-    const found = history.filter((one) => one.toLowerCase().includes(text))
-    const items = found.slice(0, 200).map((one) => ({
+    const hits = history.filter((one) => one.toLowerCase().includes(text))
+    const items = hits.slice(0, 200).map((one) => ({
       value: one,
       label: cleanLine(one),
       about: "",
@@ -110,13 +110,13 @@ export const makeCompletion = (options: {
     },
     key: (data) => {
       const from = menu
-      const taken = from === undefined ? undefined : pick(from, data)
-      if (from === undefined || taken === undefined) return false
-      if (taken._tag === "Moved") menu = taken.menu
+      const outcome = from === undefined ? undefined : pick(from, data)
+      if (from === undefined || outcome === undefined) return false
+      if (outcome._tag === "Moved") menu = outcome.menu
       else {
         menu = undefined
-        if (taken._tag === "Picked") {
-          picked(from, taken.item, taken.isEnter)
+        if (outcome._tag === "Picked") {
+          picked(from, outcome.item, outcome.isEnter)
           // The inserted text must not open a menu.
           if (from.kind !== "pick") menu = undefined
         } else if (from.kind === "pick") options.onPick(undefined)

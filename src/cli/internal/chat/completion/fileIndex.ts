@@ -84,9 +84,9 @@ const listByGit = (folder: string) =>
 
 /** Lists the files below a folder. Links are not followed. */
 const listByWalk = Effect.fnUntraced(function* (folder: string) {
-  const found: Array<string> = []
+  const paths: Array<string> = []
   const open = [""]
-  for (let at = open.pop(); at !== undefined && found.length < mostPaths; at = open.pop()) {
+  for (let at = open.pop(); at !== undefined && paths.length < mostPaths; at = open.pop()) {
     const below = at
     yield* Effect.ignore(
       Effect.tryPromise(async () => {
@@ -94,12 +94,12 @@ const listByWalk = Effect.fnUntraced(function* (folder: string) {
           const path = below === "" ? entry.name : `${below}/${entry.name}`
           if (entry.isDirectory()) {
             if (!skipped.has(entry.name)) open.push(path)
-          } else if (entry.isFile()) found.push(path)
+          } else if (entry.isFile()) paths.push(path)
         }
       })
     )
   }
-  return found
+  return paths
 })
 
 export interface FileIndex {
@@ -117,17 +117,17 @@ export const makeFileIndex = Effect.fnUntraced(function* (
   let entries: ReadonlyArray<Entry> = []
   let readAt = 0
   let reading: Fiber.Fiber<void> | undefined
-  const read = Effect.gen(function* () {
+  const readPaths = Effect.gen(function* () {
     const paths = (yield* listByGit(folder)) ?? (yield* listByWalk(folder))
     entries = paths.slice(0, mostPaths).map(entryOf)
     readAt = yield* Clock.currentTimeMillis
   })
-  const done = Effect.sync(() => {
+  const endReading = Effect.sync(() => {
     reading = undefined
   })
   /** Begins to read the folder, unless that is under way. */
   const begin = Effect.gen(function* () {
-    reading ??= yield* Effect.forkIn(Effect.ensuring(read, done), scope)
+    reading ??= yield* Effect.forkIn(Effect.ensuring(readPaths, endReading), scope)
     return reading
   })
   yield* begin

@@ -48,15 +48,15 @@ export const pick = (menu: Menu, data: string): Picked | undefined => {
 
 export const menuLines = ({ at, items, title }: Menu, style: Style): ReadonlyArray<string> => {
   const first = Math.max(0, Math.min(items.length - most, at - Math.floor(most / 2)))
-  const shown = items.slice(first, first + most)
-  const widest = Math.max(0, ...shown.map(({ label }) => label.length))
+  const rows = items.slice(first, first + most)
+  const widest = Math.max(0, ...rows.map(({ label }) => label.length))
   return [
     ...(title === "" ? [] : [style.dim(title)]),
-    ...shown.map(({ about, label }, index) => {
+    ...rows.map(({ about, label }, index) => {
       const isAt = first + index === at
       const name = label.padEnd(Math.min(widest, 30))
       return `${isAt ? style.cyan("›") : " "} ${isAt ? style.bold(name) : name} ${style.dim(about)}`.trimEnd()
     }),
-    ...(items.length > shown.length ? [style.dim(`  ${at + 1} of ${items.length}`)] : [])
+    ...(items.length > rows.length ? [style.dim(`  ${at + 1} of ${items.length}`)] : [])
   ]
 }

@@ -19,8 +19,8 @@ export const mendFiles = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   const completed = Effect.map(Effect.provideService(checkpoints.complete, SessionStore, store), (all) => {
     for (const { failed, kept, restored } of all) {
       ui.note("info", `── a restore that was cut off was done again (${restored} paths)`)
-      const left = [...kept, ...failed.map(({ path }) => path)].map(cleanLine)
-      if (left.length > 0) ui.note("warning", `It left these paths as they are: ${left.join(", ")}`)
+      const leftPaths = [...kept, ...failed.map(({ path }) => path)].map(cleanLine)
+      if (leftPaths.length > 0) ui.note("warning", `It left these paths as they are: ${leftPaths.join(", ")}`)
     }
   })
   yield* orWarn(room, completed)

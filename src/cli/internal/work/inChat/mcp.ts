@@ -110,11 +110,11 @@ const promptCommand = (prompt: Prompt): Command => ({
 /** Tells of each server that fails, once until it is connected again. */
 export const failuresOf = ({ servers }: Context): Stream.Stream<string> => {
   if (servers === undefined) return Stream.empty
-  const told = new Set<string>()
+  const reportedNames = new Set<string>()
   return Stream.flatMap(servers.changes, (all) => {
-    for (const { name, state } of all) if (state === "connected") told.delete(name)
-    const failed = all.filter(({ name, state }) => state === "failed" && !told.has(name))
-    for (const { name } of failed) told.add(name)
+    for (const { name, state } of all) if (state === "connected") reportedNames.delete(name)
+    const failed = all.filter(({ name, state }) => state === "failed" && !reportedNames.has(name))
+    for (const { name } of failed) reportedNames.add(name)
     return Stream.fromIterable(
       failed.map(({ error, name }) => {
         const why = oneLine(error?.message ?? "it is not connected")

@@ -46,9 +46,9 @@ const rag = Effect.fnUntraced(function* (context: Context, query: string) {
     )
     return show(lines.join("\n"))
   }
-  const found = yield* Retriever.search(space, query, { limit: 5 })
-  if (found.length === 0) return show("Nothing was found. Try other words.")
-  const lines = found.map(({ chunk, title, trace }, at) => {
+  const results = yield* Retriever.search(space, query, { limit: 5 })
+  if (results.length === 0) return show("Nothing was found. Try other words.")
+  const lines = results.map(({ chunk, title, trace }, at) => {
     const score = trace.words?.score.toFixed(2) ?? "0"
     return `${at + 1}. **${oneLine(Chunk.trailOf(title, chunk))}** \`${oneLine(chunk.id)}\` (${score})\n   ${oneLine(cut(chunk.text, 200))}`
   })

@@ -10,15 +10,15 @@ import { type Context, memorySources, type Services } from "../app.ts"
 import { diffOf } from "../remembering.ts"
 
 /** Characters of a file that are shown. */
-const shown = 4_000
+const maxShown = 4_000
 
 const show = (markdown: string): Said => ({ _tag: "Show", markdown })
 
 const skills = Effect.fnUntraced(function* (context: Context) {
-  const found = yield* scanned(context)
+  const scan = yield* scanned(context)
   const lines = [
-    ...found.skills.map(({ description, name, path }) => `- **${name}** ${oneLine(cut(description, 160))} \`${path}\``),
-    ...found.problems.map(({ field, path, problem }) => `- not read: \`${path}\` ${field} ${oneLine(problem)}`)
+    ...scan.skills.map(({ description, name, path }) => `- **${name}** ${oneLine(cut(description, 160))} \`${path}\``),
+    ...scan.problems.map(({ field, path, problem }) => `- not read: \`${path}\` ${field} ${oneLine(problem)}`)
   ]
   return show(lines.length === 0 ? "There are no skills." : lines.join("\n"))
 })
@@ -45,7 +45,7 @@ const memory = Effect.fnUntraced(function* (context: Context, argument: string) 
   const parts = memorySources(context).map(({ path, text }) =>
     text === ""
       ? `**${path}** is not there.`
-      : `**${path}**, ${text.length} characters:\n\n${indented(cut(text.trim(), shown))}`
+      : `**${path}**, ${text.length} characters:\n\n${indented(cut(text.trim(), maxShown))}`
   )
   const waiting = changes.map((change) => `**${oneLine(change.path)}** was changed:\n\n${indented(diffOf(change))}`)
   const how = waiting.length === 0 ? [] : ["`/memory keep` keeps the changes, `/memory drop` takes them back."]

@@ -13,17 +13,17 @@ const shownLines = 400
 const actions = ["show", "add", "drop"]
 
 const trust = Effect.fnUntraced(function* ({ places }: Context, argument: string) {
-  const known = yield* knownIn(places)
+  const states = yield* knownIn(places)
   const [action = "", number = ""] = argument.trim().split(/\s+/)
   const show = (markdown: string): Said => ({ _tag: "Show", markdown })
   if (action === "") {
-    if (known.length === 0) return show("The files of this folder have nothing that an agent would follow or run.")
-    const rows = known.map((one, index) => `${index + 1}. ${rowOf(one).map(cleanLine).join(" · ")}`)
+    if (states.length === 0) return show("The files of this folder have nothing that an agent would follow or run.")
+    const rows = states.map((one, index) => `${index + 1}. ${rowOf(one).map(cleanLine).join(" · ")}`)
     return show(
       `${rows.join("\n")}\n\n\`/trust show 1\` shows it, \`/trust add 1\` trusts it, \`/trust drop 1\` withdraws that.`
     )
   }
-  const one = known[Number(number) - 1]
+  const one = states[Number(number) - 1]
   if (!actions.includes(action) || one === undefined) {
     return yield* Effect.fail<Problem>({ message: `Say /trust ${actions.join("|")} and a number of the list.` })
   }

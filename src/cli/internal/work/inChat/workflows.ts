@@ -62,14 +62,14 @@ export const workflowsInChat = Effect.fnUntraced(function* (
     }),
     live: (kept) => {
       const threadId = isObject(kept) ? kept["threadId"] : undefined
-      const found = typeof threadId === "string" ? live.get(threadId) : undefined
-      return found === undefined
+      const entry = typeof threadId === "string" ? live.get(threadId) : undefined
+      return entry === undefined
         ? undefined
         : {
-            threadId: found.threadId,
-            name: found.name,
-            startedAt: found.startedAt,
-            lines: [`  ${summaryOf(found.progress)}`, ...treeOf(found.progress)]
+            threadId: entry.threadId,
+            name: entry.name,
+            startedAt: entry.startedAt,
+            lines: [`  ${summaryOf(entry.progress)}`, ...treeOf(entry.progress)]
           }
     }
   } satisfies ChatWorkflows

@@ -31,7 +31,7 @@ const Facts = Schema.Struct({
 type Facts = typeof Facts.Type
 
 /** The facts that a thread was told last. Empty before the first message. */
-const told = AgentState.slot("environment", { schema: Schema.Array(Facts), initial: [] })
+const lastFacts = AgentState.slot("environment", { schema: Schema.Array(Facts), initial: [] })
 
 /** The allowed calls of each mode. */
 const free: { readonly [M in Approvals]: string } = {
@@ -57,12 +57,12 @@ const readText = (path: string): Effect.Effect<string | undefined> =>
 const findGit = Effect.fnUntraced(function* (folder: string) {
   for (let at = folder; ; at = dirname(at)) {
     const path = join(at, ".git")
-    const found = yield* Effect.orElseSucceed(
+    const info = yield* Effect.orElseSucceed(
       Effect.tryPromise(() => stat(path)),
       () => undefined
     )
-    if (found?.isDirectory() === true) return path
-    if (found?.isFile() === true) {
+    if (info?.isDirectory() === true) return path
+    if (info?.isFile() === true) {
       const target = /^gitdir: (.+)/.exec((yield* readText(path)) ?? "")?.[1]
       return target === undefined ? undefined : resolve(at, target.trim())
     }
@@ -163,16 +163,16 @@ export const environment = (place: Place): Middleware.Middleware =>
   Middleware.make({
     name: "Environment",
     inherit: true,
-    state: [told],
+    state: [lastFacts],
     beforeModel: Effect.fnUntraced(function* (run) {
-      const [before] = yield* run.state.get(told)
+      const [before] = yield* run.state.get(lastFacts)
       const now = yield* factsOf(place)
       const text =
         before === undefined
           ? block(now, now.branch === "" ? undefined : yield* countChanges(now.folder))
           : notice(before, now)
       if (text === "") return undefined
-      yield* run.state.set(told, [now])
+      yield* run.state.set(lastFacts, [now])
       return Middleware.continueWith(Message.human(text, { source }))
     })
   })

@@ -41,14 +41,15 @@ const suffix = /:(read|write)$/
 /** Reads a folder as flags and settings write it: `../shared`, to be read, or `../shared:write`. Fails for a missing folder. */
 export const readFolder = Effect.fnUntraced(function* (text: string, cwd: string, origin: string) {
   const fs = yield* FileSystem.FileSystem
-  const written = text.replace(suffix, "").replace(/^~(?=\/|$)/, homedir())
+  const folderText = text.replace(suffix, "").replace(/^~(?=\/|$)/, homedir())
   const access = suffix.exec(text)?.[1] === "write" ? "write" : "read"
-  const path = resolve(cwd, written)
+  const path = resolve(cwd, folderText)
   const isFolder = yield* Effect.orElseSucceed(
     Effect.map(fs.stat(path), ({ type }) => type === "Directory"),
     () => false
   )
-  if (written === "" || !isFolder) return yield* fail("usage", `${origin}: there is no folder ${JSON.stringify(path)}`)
+  if (folderText === "" || !isFolder)
+    return yield* fail("usage", `${origin}: there is no folder ${JSON.stringify(path)}`)
   return { path: yield* Effect.orElseSucceed(fs.realPath(path), () => path), access } satisfies Folder
 })
 
@@ -119,16 +120,16 @@ const bashPlaces = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/h
 export const findShell = Effect.fnUntraced(function* (settings: Settings) {
   const fs = yield* FileSystem.FileSystem
   const isThere = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
-  const chosen = settings.shell?.value.program
-  if (chosen !== undefined) {
-    const isKnown = posixShells.has(basename(chosen)) || basename(chosen) === "zsh"
-    if (!isKnown || !isAbsolute(chosen) || !(yield* isThere(chosen))) {
+  const shell = settings.shell?.value.program
+  if (shell !== undefined) {
+    const isKnown = posixShells.has(basename(shell)) || basename(shell) === "zsh"
+    if (!isKnown || !isAbsolute(shell) || !(yield* isThere(shell))) {
       return yield* fail(
         "usage",
-        `shell: ${JSON.stringify(chosen)} is no POSIX shell of this machine; give the path of one, such as /bin/bash`
+        `shell: ${JSON.stringify(shell)} is no POSIX shell of this machine; give the path of one, such as /bin/bash`
       )
     }
-    return chosen
+    return shell
   }
   const own = process.env["SHELL"] ?? ""
   const wanted = isAbsolute(own) && posixShells.has(basename(own)) ? [own, ...bashPlaces] : bashPlaces
@@ -146,23 +147,23 @@ export const machine = (setup: Setup, threadId: string | undefined, hidden: Read
         yield* freeze(places, memory.skills),
         ...(trees.length === 0 ? [] : [yield* freeze(places, trees)])
       ]
-      const kept = [...(yield* ownSkills(setup)), ...copies].map((path) => ({ path, access: "read" }) as const)
-      let seen: ReadonlyArray<Folder> | undefined
+      const readFolders = [...(yield* ownSkills(setup)), ...copies].map((path) => ({ path, access: "read" }) as const)
+      let lastAdded: ReadonlyArray<Folder> | undefined
       let wasOpen = false
       let all: ReadonlyArray<Folder> = []
-      const asked = Effect.sync(() => {
+      const getFolders = Effect.sync(() => {
         const added = folders.list()
         const isOpen = memoryGuard() === undefined
-        if (added !== seen || isOpen !== wasOpen) {
-          seen = added
+        if (added !== lastAdded || isOpen !== wasOpen) {
+          lastAdded = added
           wasOpen = isOpen
-          all = [...kept, ...added, { path: notes, access: isOpen ? "write" : "read" }]
+          all = [...readFolders, ...added, { path: notes, access: isOpen ? "write" : "read" }]
         }
         return all
       })
       const options: HostShell.Options = {
         cwd: places.project,
-        folders: asked,
+        folders: getFolders,
         shell: yield* findShell(settings),
         env: { inherit: "all", ...settings.shell?.value.env },
         scratch: threadId === undefined ? undefined : scratchOf(places, threadId),

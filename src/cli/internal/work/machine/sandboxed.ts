@@ -93,14 +93,14 @@ export const openSandbox = (settings: Settings, options: OsSandbox.HostOptions) 
 export const checkSandbox = Effect.fnUntraced(function* (settings: Settings) {
   const probed = yield* OsSandbox.probe
   const name = "isolation of commands"
-  const said = describeSandbox(settings)
-  if (said === "") {
+  const description = describeSandbox(settings)
+  if (description === "") {
     const detail = probed.works
       ? 'off: commands run with your rights; the setting sandbox: "os" isolates them'
       : `off, and not possible here: ${probed.why}`
     return { area: "tools", name, status: "ok", detail } as const
   }
   return probed.works
-    ? ({ area: "tools", name, status: "ok", detail: `bubblewrap: ${said}` } as const)
+    ? ({ area: "tools", name, status: "ok", detail: `bubblewrap: ${description}` } as const)
     : ({ area: "tools", name, status: "failure", detail: probed.why, advice: probed.mend } as const)
 })

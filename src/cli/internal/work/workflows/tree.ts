@@ -55,11 +55,11 @@ export const treeOf = (progress: Progress): ReadonlyArray<string> => {
   return phases.flatMap((phase) => {
     const own = agents.filter((one) => one.phase === phase)
     const open = own.filter((one) => !isOver(one))
-    const left = open.length - mostShown
+    const hiddenCount = open.length - mostShown
     return [
       `  ▸ ${phase === "" ? "agents" : short(phase)}: ${tally(own)}`,
       ...open.slice(0, mostShown).flatMap(lineOfAgent),
-      ...(left > 0 ? [`    … and ${left} more`] : [])
+      ...(hiddenCount > 0 ? [`    … and ${hiddenCount} more`] : [])
     ]
   })
 }

@@ -77,7 +77,7 @@ const makeSession = (
   begun: { readonly session: string } | typeof Kept.Type
 ): Session => {
   const { live, store } = background
-  let kept = "threadId" in begun ? begun : undefined
+  let record = "threadId" in begun ? begun : undefined
   let usage: Usage | undefined
   let isCancelled = false
   // An edited script takes the place of the running one, which ends first.
@@ -121,8 +121,8 @@ const makeSession = (
     const { name, script } = yield* scriptOf(app(), task)
     const session = "session" in begun ? begun.session : ""
     const create = Effect.mapError(Workflows.createThread(store, app(), name, session), toTaskError)
-    const own = kept ?? { threadId: yield* create, name }
-    kept = own
+    const own = record ?? { threadId: yield* create, name }
+    record = own
     const { agents, args = null } = task
     return run(
       own,
@@ -132,10 +132,10 @@ const makeSession = (
   })
 
   const goOn = Effect.fnUntraced(function* (ask: Extract<Ask, { readonly _tag: "Decisions" | "Resume" }>) {
-    if (kept === undefined) return yield* refuse("It has not begun.")
+    if (record === undefined) return yield* refuse("It has not begun.")
     const decisions = ask._tag === "Decisions" ? ask.decisions : []
-    const input = Workflows.inputToGoOn(store, app(), kept, { decisions })
-    return run(kept, yield* Effect.mapError(input, toTaskError), true)
+    const input = Workflows.inputToGoOn(store, app(), record, { decisions })
+    return run(record, yield* Effect.mapError(input, toTaskError), true)
   })
 
   return {
@@ -148,7 +148,7 @@ const makeSession = (
       isCancelled = true
     }),
     usage: () => usage,
-    kept: () => kept,
+    kept: () => record,
     // Its own limits end it.
     maxDuration: Duration.infinity
   }

@@ -76,8 +76,8 @@ export const findWorkflows = Effect.fnUntraced(function* (places: Places, projec
 /** Finds a workflow by its name. */
 export const findWorkflow = Effect.fnUntraced(function* (places: Places, project: Project, name: string) {
   const { workflows } = yield* findWorkflows(places, project)
-  const found = workflows.find((one) => one.name === name)
-  if (found !== undefined) return found
+  const workflow = workflows.find((one) => one.name === name)
+  if (workflow !== undefined) return workflow
   const names = workflows.map((one) => one.name)
   const isLeft = project.left.some((item) => item.kind === "workflow")
   const more =
@@ -153,8 +153,8 @@ export const listStored = Effect.fnUntraced(function* (store: Service, { project
 
 /** Finds the thread of a workflow by its id, or by a unique beginning or end of it. */
 export const findStored = Effect.fnUntraced(function* (store: Service, id: string) {
-  const stored = storedOf(yield* Threads.find(store, id))
-  return stored ?? (yield* fail("usage", `${id} is no workflow; deepagents workflow status lists them`))
+  const record = storedOf(yield* Threads.find(store, id))
+  return record ?? (yield* fail("usage", `${id} is no workflow; deepagents workflow status lists them`))
 })
 
 /** Makes the thread of a workflow. Lists of sessions leave it out. */
@@ -201,8 +201,8 @@ export const inputToGoOn = Effect.fnUntraced(function* (
   const { checkpoint, ended } = yield* orFail("failed")(loadThread(store, threadId))
   const isOpen = ended === undefined || ended === "suspended"
   if (isOpen && more.agents === undefined) return Checkpoint.resume(undefined, { decisions: more.decisions ?? [] })
-  const asked = checkpoint?.messages.findLast((message) => message.role === "human")
-  const input = asked === undefined ? Option.none() : lastInput(Message.text(asked))
+  const inputMessage = checkpoint?.messages.findLast((message) => message.role === "human")
+  const input = inputMessage === undefined ? Option.none() : lastInput(Message.text(inputMessage))
   if (Option.isNone(input)) {
     return yield* fail("failed", `${threadId} has no input to go on with: deepagents workflow run ${name}`)
   }
