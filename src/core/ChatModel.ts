@@ -48,6 +48,17 @@ export type ToolChoice =
   | { readonly oneOf: ReadonlyArray<string>; readonly mode?: "auto" | "required" }
 
 /**
+ * A change of the tools inside of a conversation, behind the message at the index `after`: `add` lists new tools, `again`
+ * the names of tools of the request that come back, and `remove` the names of tools that go.
+ */
+export interface ToolChange {
+  readonly after: number
+  readonly add: ReadonlyArray<ToolDefinition>
+  readonly again: ReadonlyArray<string>
+  readonly remove: ReadonlyArray<string>
+}
+
+/**
  * One request for one turn.
  *
  * `messages` only ever grows at its end during a run, and is the run's own list: take a `slice()` to keep it. `purpose`
@@ -74,6 +85,8 @@ export interface ModelRequest {
   readonly resume?: JsonObject | undefined
   /** Has the provider compact the conversation itself at so many tokens. For models with the ability `compaction`. */
   readonly compactAt?: number | undefined
+  /** Changes of `tools` inside of the conversation. For models with the ability `toolChanges`. */
+  readonly toolChanges?: ReadonlyArray<ToolChange> | undefined
 }
 
 /** The purpose of a request that is a turn of the conversation. */
@@ -111,16 +124,16 @@ export interface ModelSession {
 
 /**
  * A thing that a provider can do by itself: find tools whose schemas are not loaded (`toolSearch`), replace the older
- * part of a conversation (`compaction`).
+ * part of a conversation (`compaction`), take changes of the tools inside of a conversation (`toolChanges`).
  */
-export type Ability = "toolSearch" | "compaction"
+export type Ability = "toolSearch" | "compaction" | "toolChanges"
 
 /**
  * A model, as a service.
  *
  * `contextWindowTokens` is `undefined` if unknown. `structuredOutput` is `"native"` if the model honours
  * `outputSchema`, else `"tool"`. `prices` put a cost on usage without one. `reportsCost` is true if answers say what they
- * cost. `abilities` are what the provider does by itself.
+ * cost. `abilities` list the work that the provider does by itself.
  */
 export class ChatModel extends Context.Service<
   ChatModel,

@@ -212,7 +212,7 @@ describe("uploads to Gemini", () => {
     Effect.gen(function* () {
       const seen: Array<string> = []
       const fetch: typeof globalThis.fetch = async (input) => {
-        seen.push(input.toString())
+        seen.push(new Request(input).url)
         return new Response("", { headers: { "x-goog-upload-url": "https://elsewhere.example/put" } })
       }
       const layer = GeminiChatModel.layer({ model: "gemini-3.8-flash", apiKey, fetch, uploads })

@@ -4,13 +4,13 @@
  * Tools precede the conversation, so a changed tool invalidates all of the cache. Therefore the first tools stay, and a
  * message at the end announces the difference. Both are in the state: a resumed run sends the same bytes. When the
  * history before an announcement changes (a summary replaced it), the cache is lost anyway, and the current tools are
- * sent.
+ * sent. A provider that takes changes of the tools inside of a conversation gets those instead of messages.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as AgentState from "../../core/AgentState.ts"
-import type { ModelRequest, ToolDefinition, TurnPart } from "../../core/ChatModel.ts"
+import type { ModelRequest, Service, ToolChange, ToolDefinition, TurnPart } from "../../core/ChatModel.ts"
 import { isObject, JsonObject } from "../../core/Json.ts"
 import * as Message from "../../core/Message.ts"
 import type { ModelError } from "../../core/ModelError.ts"
@@ -32,13 +32,32 @@ const source = "tools"
 /** The most characters of announcements before sending the current tools is cheaper. */
 const most = 65_536
 
+const Shown = Schema.Struct({ name: Schema.String, description: Schema.String, parameters: JsonObject })
+
 const Kept = Schema.Struct({
-  shown: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.String, parameters: JsonObject })),
+  shown: Schema.Array(Shown),
   /** Announced differences: the digest of a tool, or "" for a removed tool. */
   told: Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
-  notices: Schema.Array(Schema.Struct({ after: Schema.String, text: Schema.String }))
+  notices: Schema.Array(
+    Schema.Struct({
+      after: Schema.String,
+      text: Schema.String,
+      /** The same as data. Missing in a state of an earlier version. */
+      changes: Schema.optionalKey(
+        Schema.Array(
+          Schema.Struct({
+            add: Schema.Array(Shown),
+            again: Schema.Array(Schema.String),
+            remove: Schema.Array(Schema.String)
+          })
+        )
+      )
+    })
+  )
 })
 type Kept = typeof Kept.Type
+type Notice = Kept["notices"][number]
+type Change = NonNullable<Notice["changes"]>[number]
 
 /** The tools of a conversation, and the announced changes. */
 export const slot = AgentState.slot("stableTools", { schema: Kept, initial: { shown: [], told: [], notices: [] } })
@@ -84,28 +103,61 @@ const differences = (originals: Kept["shown"], tools: ReadonlyArray<ToolDefiniti
   return different
 }
 
-/**
- * Formats the changes since the last announcement. A tool is one line of JSON, so that none can pass for another line.
- */
-const tell = (
-  before: ReadonlyMap<string, string>,
+/** The changes since the last announcement. */
+const changesSince = (
+  told: ReadonlyMap<string, string>,
   now: ReadonlyMap<string, string>,
   tools: ReadonlyArray<ToolDefinition>
-): string => {
+): Change => {
   const there = new Map(tools.map((one) => [one.name, one]))
-  const names = [...new Set([...before.keys(), ...now.keys()])].filter((name) => before.get(name) !== now.get(name))
-  const described = names.flatMap((name) => {
-    const one = now.get(name) === undefined ? undefined : there.get(name)
-    return one === undefined ? [] : [JSON.stringify({ name, description: one.description, parameters: one.parameters })]
-  })
-  const back = names.filter((name) => now.get(name) === undefined && there.has(name))
-  const missing = names.filter((name) => !there.has(name))
-  return [
+  const names = [...new Set([...told.keys(), ...now.keys()])].filter((name) => told.get(name) !== now.get(name))
+  return {
+    add: names.flatMap((name) => {
+      const one = now.get(name) === undefined ? undefined : there.get(name)
+      return one === undefined ? [] : [{ name, description: one.description, parameters: one.parameters }]
+    }),
+    again: names.filter((name) => now.get(name) === undefined && there.has(name)),
+    remove: names.filter((name) => !there.has(name))
+  }
+}
+
+/** Formats changes. A tool is one line of JSON, so that none can pass for another line. */
+const tell = ({ add, again, remove }: Change): string =>
+  [
     "The tools have changed. The program that you run in says so, not the user.",
-    ...(described.length === 0 ? [] : [`You can call these, by ${callTool}:`, ...described]),
-    ...(back.length === 0 ? [] : [`You can call these again, as they were first described: ${back.join(", ")}.`]),
-    ...(missing.length === 0 ? [] : [`You can't call these any more: ${missing.join(", ")}.`])
+    ...(add.length === 0 ? [] : [`You can call these, by ${callTool}:`, ...add.map((one) => JSON.stringify(one))]),
+    ...(again.length === 0 ? [] : [`You can call these again, as they were first described: ${again.join(", ")}.`]),
+    ...(remove.length === 0 ? [] : [`You can't call these any more: ${remove.join(", ")}.`])
   ].join("\n")
+
+/** Names that every provider takes as they are. */
+const isPlain = (name: string): boolean => /^[\w-]{1,64}$/.test(name)
+
+const made = new WeakMap<Notice, ReadonlyArray<ToolChange>>()
+
+/** An announcement as changes for the provider. `undefined` if it has no data, or its message is gone. */
+const changesIn = (notice: Notice, messages: ReadonlyArray<Message.Message>): ReadonlyArray<ToolChange> | undefined => {
+  const known = made.get(notice)
+  if (known !== undefined && messages[known[0]?.after ?? -1]?.id === notice.after) return known
+  if (notice.changes?.every(({ add }) => add.every(({ name }) => isPlain(name))) !== true) return undefined
+  const after = messages.findIndex(({ id }) => id === notice.after)
+  if (after < 0) return undefined
+  const all = notice.changes.map(({ add, ...change }) => ({
+    ...change,
+    after,
+    add: add.map((one) => ({ ...one, annotations: {} }))
+  }))
+  made.set(notice, all)
+  return all
+}
+
+/** All announcements as changes, if each can be one. */
+const changesOf = (
+  { notices }: Kept,
+  messages: ReadonlyArray<Message.Message>
+): ReadonlyArray<ToolChange> | undefined => {
+  const all = notices.map((notice) => changesIn(notice, messages))
+  return all.every((one) => one !== undefined) ? all.flat() : undefined
 }
 
 /** A history as sent: with the announcements, and with the calls as the model wrote them. It grows with the history. */
@@ -186,9 +238,13 @@ interface Known {
   definitions: ReadonlyArray<ToolDefinition>
 }
 
+const takesChanges = (model: Service | undefined): boolean => model?.abilities?.includes("toolChanges") === true
+
 /** Makes a function that translates requests before they are sent, and turns when they return. */
 export const make = () => {
   const runs = Attached.make<Run, Known>()
+  /** Models that refused changes: another address, an older model. */
+  const refusing = new WeakSet<Service>()
 
   const viewed = (cache: Known, record: Kept, messages: ReadonlyArray<Message.Message>): View => {
     if (cache.view.record !== record || !beginsWith(messages, cache.view)) {
@@ -220,7 +276,8 @@ export const make = () => {
     if (now.size === lastDifferences.size && [...now].every(([name, digest]) => lastDifferences.get(name) === digest))
       return
     const last = run.messages.at(-1)
-    const text = tell(lastDifferences, now, tools)
+    const data = changesSince(lastDifferences, now, tools)
+    const text = tell(data)
     const length = record.notices.reduce((sum, notice) => sum + notice.text.length, text.length)
     const isTold = length <= most && last !== undefined && messages.findLast(({ id }) => id === last.id) !== undefined
     if (!isTold) return yield* run.state.set(slot, afresh)
@@ -228,8 +285,12 @@ export const make = () => {
     const before = record.notices.at(-1)
     const notices =
       before?.after === last.id
-        ? record.notices.with(-1, { after: last.id, text: `${before.text}\n\n${text}` })
-        : [...record.notices, { after: last.id, text }]
+        ? record.notices.with(-1, {
+            after: last.id,
+            text: `${before.text}\n\n${text}`,
+            ...(before.changes === undefined ? {} : { changes: [...before.changes, data] })
+          })
+        : [...record.notices, { after: last.id, text, changes: [data] }]
     yield* run.state.set(slot, { shown: record.shown, told: [...now], notices })
   })
 
@@ -260,7 +321,23 @@ export const make = () => {
               : request.tools,
           callable: request.tools
         }
-        return Stream.map(next(stableRequest), translated(request.tools))
+        const described = Stream.map(next(stableRequest), translated(request.tools))
+        const model = request.session?.model ?? run.model
+        if (model === undefined || !takesChanges(model) || refusing.has(model)) return described
+        const toolChanges = record.notices.length === 0 ? undefined : changesOf(record, request.messages)
+        if (toolChanges === undefined) return described
+        let isBegun = false
+        const { callable, tools } = stableRequest
+        if (tools !== cache.definitions) return described
+        const native = Stream.map(next({ ...request, tools, callable, toolChanges }), (part) => {
+          isBegun ||= part._tag !== "Warning"
+          return translated(request.tools)(part)
+        })
+        return Stream.catch(native, (error) => {
+          if (isBegun || error.reason._tag !== "InvalidRequest") return Stream.fail(error)
+          refusing.add(model)
+          return described
+        })
       })
     )
 }

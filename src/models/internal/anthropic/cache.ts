@@ -30,7 +30,8 @@ const endOf = (messages: ReadonlyArray<Message>, message: number): Place | undef
 
 const lastTwo = (messages: ReadonlyArray<Message>): ReadonlyArray<Place | undefined> => {
   const ends = messages.map((_, index) => index).filter((index) => messages[index]?.role === "user")
-  const last = messages.length - 1
+  // A change of the tools carries no breakpoint.
+  const last = messages.findLastIndex(({ role }) => role !== "system")
   return [endOf(messages, last), endOf(messages, ends.findLast((index) => index < last) ?? -1)]
 }
 

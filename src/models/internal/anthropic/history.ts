@@ -198,7 +198,12 @@ export const makeHistoryEncoder = () => {
   const ids = new WeakMap<Turn, ReadonlyArray<Pairing>>()
   let namesKey: ToolNames | undefined
 
-  return (turns: ReadonlyArray<Turn>, names: ToolNames, wanted: ReadonlySet<number>): Encoded => {
+  return (
+    turns: ReadonlyArray<Turn>,
+    names: ToolNames,
+    wanted: ReadonlySet<number>,
+    changesOf: (turn: Turn) => ReadonlyArray<Part>
+  ): Encoded => {
     if (names !== namesKey) {
       known = new WeakMap()
       namesKey = names
@@ -231,6 +236,8 @@ export const makeHistoryEncoder = () => {
       say("assistant", parts.assistant)
       if (turn.role === "ai" && wanted.size > 0) markPlace(turn.index)
       say("user", parts.user)
+      const changes = changesOf(turn)
+      if (changes.length > 0) messages.push(beginMessage("system", changes))
       if (wanted.size === 0) continue
       if (turn.role !== "ai") markPlace(turn.index)
       else
@@ -238,7 +245,7 @@ export const makeHistoryEncoder = () => {
           if (answer.index !== undefined) markPlace(answer.index, parts.user.length - 1 - at)
         })
     }
-    const last = messages.at(-1)
+    const last = messages.findLast(({ role }) => role !== "system")
     // A turn in which Anthropic's own tools were paused goes on when it is sent back as it is.
     if (last?.role !== "user" && last?.content.some(isVerbatim) !== true) say("user", [shownPart(placeholders.goOn)])
     return { messages, places }

@@ -4,6 +4,7 @@ import type { ModelRequest, ToolDefinition } from "../../../core/ChatModel.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { toolSchema } from "../schema/toolSchema.ts"
+import { changesBehind } from "../turn/changes.ts"
 import { narrow, type SimpleRequest } from "../turn/choice.ts"
 import { makeNormalizer, type Turn } from "../turn/normalize.ts"
 import {
@@ -26,6 +27,7 @@ import type { Profile } from "./models.ts"
 import { makeOutputRequests, type OutputRequest, strictSchema } from "./output.ts"
 import { overlay } from "./parameters.ts"
 import { cacheTtl, type Settings } from "./settings.ts"
+import { changeBetas, makeChangeWriter } from "./toolChanges.ts"
 import { optionFields, searchFor } from "./toolOptions.ts"
 import type { Body, Message, Part, Prompt, TextPart, Thinking, Tool, ToolChoice } from "./wire.ts"
 
@@ -247,6 +249,7 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
   let names = makeToolNames([], nameLength)
   let written: ReadonlyArray<Tool> = []
   const hasFiles = makeFilesWatch()
+  const writeChange = makeChangeWriter((tool, own) => toolOf(tool, own, { isStrict: false, serverTools: provided }))
   const isStrict = encoding.settings.strictTools === true && encoding.profile.structuredOutput === "native"
 
   return (given) => {
@@ -261,7 +264,10 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
     const [tools, own] = isUsed ? [offered, written] : [[], []]
     const hints = ttl === undefined ? [] : request.cacheHints
     const marks = marksOf(turns)
-    const { messages, places } = encodeHistory(turns, names, new Set([...hints, ...marks.keys()]))
+    const changes = changesBehind(turns, request)
+    const { messages, places } = encodeHistory(turns, names, new Set([...hints, ...marks.keys()]), (turn) =>
+      (changes.get(turn) ?? []).flatMap((change) => writeChange(change, names))
+    )
     const { isParallel, parameters, settings } = settingsOf(encoding, request)
     const wished = thinkingOf({ ...encoding, settings })
     const thinking = canThink(wished.thinking, messages) ? wished.thinking : undefined
@@ -300,6 +306,7 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
         betas: [
           ...(isInterleaved(settings) && thinking !== undefined ? [interleaved] : []),
           ...(request.compactAt === undefined ? [] : [compactionBeta]),
+          ...(changes.size === 0 ? [] : changeBetas),
           ...(remote && hasFiles(request.messages) ? [filesBeta] : [])
         ],
         removed: output?.removed ?? [],

@@ -79,6 +79,20 @@ export interface VerbatimPart {
   readonly [key: string]: JsonObject[string]
 }
 
+/** A tool that comes or goes inside of a conversation. */
+export interface ToolChangePart {
+  readonly type: "tool_addition" | "tool_removal"
+  readonly tool:
+    | {
+        readonly type: "tool_reference"
+        readonly name: string
+      }
+    | {
+        readonly type: "tool_definition"
+        readonly definition: Tool
+      }
+}
+
 export type Part =
   | TextPart
   | ImagePart
@@ -88,9 +102,10 @@ export type Part =
   | ToolUsePart
   | ToolResultPart
   | VerbatimPart
+  | ToolChangePart
 
 export interface Message {
-  readonly role: "user" | "assistant"
+  readonly role: "user" | "assistant" | "system"
   readonly content: ReadonlyArray<Part>
 }
 

@@ -2,15 +2,17 @@
 import * as Hash from "effect/Hash"
 import * as Result from "effect/Result"
 import type {
+  FunctionTool,
   ResponseCreateParamsStreaming,
   ResponseFunctionCallOutputItem,
   ResponseInputContent,
   ResponseInputItem
 } from "openai/resources/responses/responses"
-import { type ModelRequest, turnPurpose } from "../../../core/ChatModel.ts"
+import { type ModelRequest, type ToolChange, turnPurpose } from "../../../core/ChatModel.ts"
 import type * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
+import { changesBehind } from "../turn/changes.ts"
 import { choiceOf } from "../turn/choice.ts"
 import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
@@ -308,10 +310,13 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
   const inputSince = (
     turns: ReadonlyArray<Turn>,
     count: number,
-    write: (turn: Turn) => ReadonlyArray<ResponseInputItem>
+    write: (turn: Turn) => ReadonlyArray<ResponseInputItem>,
+    changesOf: (turn: Turn) => ReadonlyArray<ResponseInputItem>
   ) =>
     turns.flatMap((turn) => {
-      if (turn.role === "ai" && turn.index === count - 1) return turn.calls.map((call) => answer(call, true))
+      if (turn.role === "ai" && turn.index === count - 1) {
+        return [...turn.calls.map((call) => answer(call, true)), ...changesOf(turn)]
+      }
       return turn.index >= 0 && turn.index < count ? [] : write(turn)
     })
 
@@ -323,8 +328,11 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     const reasons = settings.reasons || turns.findLast((turn) => didReason(turn, settings)) !== undefined
     const layers = [...settings.parameters, request.parameters]
     const stored = layers.findLast(({ store }) => store !== undefined)?.["store"] !== false
-    const write = stored ? writeStored : writeForgotten
-    const input = turns.flatMap((turn) => write(turn, toolNames))
+    const writeItems = stored ? writeStored : writeForgotten
+    const changes = changesBehind(turns, request)
+    const changesOf = (turn: Turn) => (changes.get(turn) ?? []).flatMap(changeItems)
+    const write = (turn: Turn) => [...writeItems(turn, toolNames), ...changesOf(turn)]
+    const input = turns.flatMap(write)
     if (input.length === 0) input.push({ role: "user", content: placeholders.emptyMessage.text })
     const { format, lost, restore } = outputFormat(request.outputSchema)
     const text = format === undefined ? [] : [{ text: { format: { type: "json_schema", ...format } } }]
@@ -359,7 +367,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
       const news = isNew
         ? {
             ...body,
-            input: inputSince(turns, previous.count, (turn) => write(turn, toolNames)),
+            input: inputSince(turns, previous.count, write, changesOf),
             previous_response_id: previous.id
           }
         : body
@@ -377,6 +385,21 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
       }
     })
   }
+}
+
+/** Items that tell the model of other tools. The API has none for a tool that goes, so a message says so. */
+const changeItems = ({ add, again, remove }: ToolChange): ReadonlyArray<ResponseInputItem> => {
+  const tools = add.map(({ description, name, parameters }): FunctionTool => {
+    return { type: "function", name, description, parameters: { ...parameters }, strict: false }
+  })
+  const told = [
+    ...(again.length === 0 ? [] : [`You can call these tools again: ${again.join(", ")}.`]),
+    ...(remove.length === 0 ? [] : [`You can't call these tools any more: ${remove.join(", ")}.`])
+  ]
+  return [
+    ...(tools.length === 0 ? [] : [{ type: "additional_tools", role: "developer", tools } as const]),
+    ...(told.length === 0 ? [] : [{ role: "system", content: wellFormed(told.join("\n")) } as const])
+  ]
 }
 
 /** Has OpenAI compact the conversation itself. */
