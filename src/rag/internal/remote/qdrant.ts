@@ -1,7 +1,7 @@
 /** Tables of records in collections of a Qdrant server. */
-import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { sha256Sync } from "../../../support/store/sha256.ts"
 import type { Reason } from "../rows.ts"
 import type { Condition, Conditions, Found, NewRecord, Tables } from "./records.ts"
 import type { Send } from "./server.ts"
@@ -30,11 +30,7 @@ const readPoints = decode(Points)
 const readPage = decode(Page)
 
 /** The id of a point: Qdrant takes UUIDs. */
-const pointId = (id: string): string =>
-  createHash("sha256")
-    .update(id)
-    .digest("hex")
-    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, "$1-$2-$3-$4-$5")
+const pointId = (id: string): string => sha256Sync(id).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, "$1-$2-$3-$4-$5")
 
 const toCondition = (condition: Condition): unknown => {
   switch (condition._tag) {
@@ -50,7 +46,7 @@ const toCondition = (condition: Condition): unknown => {
 const toFilter = (conditions: Conditions) => ({ must: conditions.map(toCondition) })
 
 /** The number of a word in sparse vectors. */
-const numberOf = (term: string): number => createHash("sha256").update(term).digest().readUInt32LE(0)
+const numberOf = (term: string): number => Number.parseInt(sha256Sync(term).slice(0, 8), 16)
 
 /** The words that a chunk has on average, for BM25: Qdrant's own number. */
 const average = 256
@@ -58,7 +54,10 @@ const average = 256
 /** The part of BM25 that is of a chunk. The server knows how rare words are. */
 const toSparse = (terms: ReadonlyArray<string>) => {
   const counts = new Map<number, number>()
-  for (const term of terms) counts.set(numberOf(term), (counts.get(numberOf(term)) ?? 0) + 1)
+  for (const term of terms) {
+    const number = numberOf(term)
+    counts.set(number, (counts.get(number) ?? 0) + 1)
+  }
   const weight = 1.2 * (0.25 + (0.75 * terms.length) / average)
   return {
     indices: [...counts.keys()],

@@ -2,12 +2,13 @@
  * An index on a server without transactions. A new version of a document is written beside the old one, and the head of
  * the document changes from one to the other in one request: a search sees a document wholly or not at all.
  */
-import { createHash, randomUUID } from "node:crypto"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { makeId } from "../../../core/Message.ts"
 import { defined } from "../../../support/json/defined.ts"
+import { sha256Sync } from "../../../support/store/sha256.ts"
 import { inContext, parseId } from "../../Chunk.ts"
 import type { Hit, Model, RagIndex, Source, Space } from "../../RagIndex.ts"
 import {
@@ -75,7 +76,7 @@ const toHit = (
 
 /** The tables of a namespace. Names of tables have few characters. */
 const tablesOf = (namespace: string) => {
-  const name = createHash("sha256").update(namespace).digest("hex").slice(0, 40)
+  const name = sha256Sync(namespace).slice(0, 40)
   return { texts: `rag_${name}_texts`, vectors: `rag_${name}_vectors` }
 }
 
@@ -163,7 +164,7 @@ const makeSpace = <M extends Model | undefined>(tables: Tables, namespace: strin
             undefined
           )
         }
-        const version = yield* Effect.sync(() => randomUUID())
+        const version = yield* Effect.sync(makeId)
         const old = yield* headsOf(stored.map(({ document }) => storable(document.id)))
         const vectorRecords = stored.flatMap(({ chunks, document, vectors: own = [] }) =>
           chunks.flatMap((chunk, at) => {
