@@ -66,10 +66,10 @@ const placesIn = (
     if (isTooMuch && start < messages.length) break
     if (message.role !== "tool") start = place
   }
-  const kept = Array.from({ length: messages.length - start }, (_, index) => start + index)
+  const indexes = Array.from({ length: messages.length - start }, (_, index) => start + index)
   const question = messages.slice(leading, start).findLastIndex(({ role }) => role === "human")
   const opening = messages[start]?.role === "human" || question === -1 ? [] : [leading + question]
-  return [...Array.from({ length: leading }, (_, index) => index), ...opening, ...kept]
+  return [...Array.from({ length: leading }, (_, index) => index), ...opening, ...indexes]
 }
 
 const viewOf = (request: ModelRequest, limits: Limits): ModelRequest => {

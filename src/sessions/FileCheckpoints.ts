@@ -27,7 +27,7 @@
  *   return yield* checkpoints.restore({ threadId: "ada", turns: [last], to: "before", leaf: last.leaf })
  * })
  *
- * const kept = FileCheckpoints.layer({ folders: ["/home/ada/project"], file: "checkpoints.db" })
+ * const layer = FileCheckpoints.layer({ folders: ["/home/ada/project"], file: "checkpoints.db" })
  * ```
  */
 import { realpathSync } from "node:fs"

@@ -30,18 +30,18 @@ export const make = <A>(): Postings<A> => {
   return {
     add: (item, words) => {
       for (const word of words) {
-        const known = byWord.get(word)
-        if (known === undefined) {
+        const items = byWord.get(word)
+        if (items === undefined) {
           byWord.set(word, new Set([item]))
           sorted?.splice(placeOf(sorted, word), 0, word)
-        } else known.add(item)
+        } else items.add(item)
       }
     },
     remove: (item, words) => {
       for (const word of words) {
-        const known = byWord.get(word)
-        known?.delete(item)
-        if (known?.size !== 0) continue
+        const items = byWord.get(word)
+        items?.delete(item)
+        if (items?.size !== 0) continue
         byWord.delete(word)
         sorted?.splice(placeOf(sorted, word), 1)
       }
@@ -49,11 +49,11 @@ export const make = <A>(): Postings<A> => {
     holders: (word) => byWord.get(word),
     holdersOfBeginning: (beginning) => {
       sorted ??= [...byWord.keys()].sort()
-      const found = new Set<A>()
+      const matches = new Set<A>()
       for (let at = placeOf(sorted, beginning); sorted[at]?.startsWith(beginning) === true; at++) {
-        for (const item of byWord.get(sorted[at] ?? "") ?? []) found.add(item)
+        for (const item of byWord.get(sorted[at] ?? "") ?? []) matches.add(item)
       }
-      return found
+      return matches
     }
   }
 }

@@ -294,9 +294,9 @@ export const ruleInRehearsal = Effect.fnUntraced(function* (live: Live, call: Ca
   const [due] = yield* rewrite(live, openOf([call]))
   if (due === undefined) return []
   const prepared = toAsked(due)
-  const said = yield* askSources(live, [prepared])
-  const approved = said.size === 0 ? [] : yield* live.run.state.get(always)
-  const standing = (said.get(due.id) ?? []).map((one) => standingRuling(one, prepared, approved))
+  const answers = yield* askSources(live, [prepared])
+  const approved = answers.size === 0 ? [] : yield* live.run.state.get(always)
+  const standing = (answers.get(due.id) ?? []).map((one) => standingRuling(one, prepared, approved))
   const own = yield* ownQuestion(live, { call: due, tool: due.tool, prepared }, standing)
   const { ruling, rulings } = compose(standing, own)
   if (ruling._tag !== "Refuse") return rulings.filter((one) => one._tag === "Ask")
