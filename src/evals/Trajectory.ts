@@ -19,6 +19,7 @@ import { add, type Usage, zero } from "../core/Usage.ts"
 import { defined } from "../support/json/defined.ts"
 import { readClaudeCode, readCodex, readPi } from "./internal/imports.ts"
 import type { Imported } from "./internal/lines.ts"
+import { readOpenCode } from "./internal/opencode.ts"
 
 export type { Imported }
 
@@ -127,3 +128,6 @@ export const fromCodex: (text: string) => Imported = readCodex
 
 /** Reads a session file of pi: the branch of its last entry. */
 export const fromPi: (text: string) => Imported = readPi
+
+/** Reads a session of opencode, as `opencode export` writes it. Source: the types of `@opencode-ai/sdk` 1. */
+export const fromOpenCode: (text: string) => Imported = readOpenCode

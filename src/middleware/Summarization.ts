@@ -68,6 +68,9 @@ export const defaultCounter: Counter = estimate
  */
 export const record = slot
 
+/** The share of the model's window at which a conversation is compacted, unless `trigger` is set. */
+export const defaultFraction = Limits.defaultFraction
+
 /** How full the model's window was at the last request of a run, in tokens, and the length at which it is compacted. */
 export interface Filling {
   readonly tokens: number

@@ -218,7 +218,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
           ["/read notes.txt", /^noted$/m],
           ["/read ", "Say which file"],
           ["/diff", /diff deepagents-demo\.md\n[^]*\+# What is in this folder/],
-          ["/context", "results of tools"],
+          ["/context", /It is compacted in about [^]*results of tools/],
           ["/cost", /tokens in \([^]* in all/],
           ["/budget", "no limit in money"],
           ["/permissions", "Nothing is approved for good"],

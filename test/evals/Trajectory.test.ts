@@ -123,6 +123,56 @@ describe("a session of another program", () => {
     assert.isTrue(kept.every((line) => line.includes("session_meta") || line.includes("event_msg")))
   })
 
+  it("of opencode is the same conversation; parts of other kinds are kept", () => {
+    const message = (id: string, role: string, ...parts: ReadonlyArray<object>) => ({
+      info: { id, role, sessionID: "s", ...(role === "assistant" ? { modelID: "m-1", providerID: "p" } : {}) },
+      parts: parts.map((part, index) => ({ id: `${id}/${index}`, messageID: id, sessionID: "s", ...part }))
+    })
+    const tool = (callID: string, name: string, state: object) => ({ type: "tool", callID, tool: name, state })
+    const text = (said: string) => ({ type: "text", text: said })
+    const patch = { type: "patch", hash: "h", files: ["a"] }
+    const step = [{ type: "step-start" }, { type: "step-finish", reason: "stop", cost: 0 }] as const
+    const file = JSON.stringify({
+      info: { id: "s", title: "Rivers", version: "1" },
+      messages: [
+        message("a", "user", text("Where does the Danube begin, and what is 2 + 2?")),
+        message(
+          "b",
+          "assistant",
+          step[0],
+          { type: "reasoning", text: "hm" },
+          text("I look it up."),
+          tool("call_1", "look", {
+            status: "completed",
+            input: { about: "Danube" },
+            output: 'In the "Black Forest"\nnear Donaueschingen',
+            title: "",
+            metadata: {}
+          }),
+          tool("call_2", "add", { status: "error", input: { a: 2, b: 2 }, error: "no such tool" }),
+          step[1],
+          patch,
+          step[0],
+          text("In the Black Forest; I could not add. 🏞"),
+          step[1]
+        ),
+        message("c", "user", text("Thanks")),
+        message("d", "assistant", text("You are welcome."))
+      ]
+    })
+    const { kept, messages } = Trajectory.fromOpenCode(file)
+    assert.deepStrictEqual(messages.map(factsOf), expected.slice(1))
+    assert.deepStrictEqual(
+      messages.map((one) => one.role === "tool" && one.isError),
+      conversation.slice(1).map((one) => one.role === "tool" && one.isError)
+    )
+    assert.strictEqual(Message.reasoning(messages[1] ?? Message.ai("")), "hm")
+    assert.strictEqual(kept.length, 2)
+    assert.include(kept[0], "Rivers")
+    assert.deepInclude(JSON.parse(kept[1] ?? ""), patch)
+    assert.deepStrictEqual(Trajectory.fromOpenCode("{ torn"), { messages: [], kept: ["{ torn"] })
+  })
+
   it("of pi is the branch of its last entry", () => {
     const entry = (id: string, parentId: string | null, said: object) =>
       JSON.stringify({ type: "message", id, parentId, timestamp: "2026-01-01T00:00:00Z", message: said })

@@ -1,6 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, FileSystem, Layer, Queue, Schema, Stream } from "effect"
+import { Effect, Fiber, FileSystem, Layer, Queue, Schedule, Schema, Stream } from "effect"
 import { Agent, Approval, type ChatModel, Message, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Monitor } from "effect-deepagents/patterns"
@@ -82,6 +82,44 @@ describe("Monitor", () => {
       yield* Fiber.interrupt(fiber)
       assert.deepStrictEqual(linesIn(yield* history), [...written, "fresh"])
     }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, MemorySessions.layer]))
+  )
+
+  it.live("waits for a file that is moved away between two looks, and reads its successor from the beginning", () =>
+    Effect.gen(function* () {
+      const files = yield* FileSystem.FileSystem
+      const path = `${yield* files.makeTempDirectoryScoped()}/app.log`
+      yield* files.writeFileString(path, "one\n")
+      // The file is gone whenever its bytes are read after a look at its size.
+      let hides = 0
+      const moving: FileSystem.FileSystem = {
+        ...files,
+        stream: (from, range) =>
+          Stream.unwrap(
+            Effect.as(
+              from === path && hides-- > 0 ? files.rename(path, `${path}.old`) : Effect.void,
+              files.stream(from, range)
+            )
+          )
+      }
+      const fiber = yield* Monitor.watch(guard, Monitor.file(path), options).pipe(
+        Effect.provideService(FileSystem.FileSystem, moving),
+        Effect.forkChild
+      )
+      // The thread is there with its first turn.
+      yield* Effect.retry(untilLines(1), Schedule.spaced("20 millis"))
+      hides = 1
+      yield* files.writeFileString(path, "two\n", { flag: "a" })
+      while (yield* files.exists(path)) yield* Effect.sleep("20 millis")
+      yield* Effect.sleep("1200 millis")
+      yield* files.writeFileString(path, "three\n")
+      yield* untilLines(2)
+      assert.strictEqual(fiber.pollUnsafe(), undefined, "the watch goes on")
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(linesIn(yield* history), ["one", "three"])
+    }).pipe(
+      Effect.scoped,
+      Effect.provide([NodeServices.layer, MemorySessions.layer, TestChatModel.reactive(() => "seen")])
+    )
   )
 
   it.live("gives the lines of a command, and ends with it", () =>

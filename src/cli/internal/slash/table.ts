@@ -5,6 +5,7 @@ import * as Path from "effect/Path"
 import * as Agent from "../../../core/Agent.ts"
 import * as Message from "../../../core/Message.ts"
 import { totalTokens } from "../../../core/Usage.ts"
+import { defaultFraction } from "../../../middleware/Summarization.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import { didYouMean } from "../../../support/text/names.ts"
@@ -158,6 +159,15 @@ const instructions = <E, R>({ options: { instructions: files = [] } }: Room<E, R
 
 const context = <E, R>(room: Room<E, R>): string => `${filling(room)}${instructions(room)}`
 
+/** Says when the conversation is compacted. */
+const compactionIn = (total: number, window: number | undefined): string => {
+  if (window === undefined) return ""
+  const left = Math.round(window * defaultFraction) - total
+  return left > 0
+    ? `. It is compacted in about ${count(left)} tokens, at ${Math.round(defaultFraction * 100)} % of the window`
+    : ". It is compacted before the next turn"
+}
+
 const filling = <E, R>({ ui }: Room<E, R>): string => {
   const measured = ui.view().context
   if (measured === undefined) return "Nothing was sent to the model yet."
@@ -179,7 +189,7 @@ const filling = <E, R>({ ui }: Room<E, R>): string => {
     .toSorted(([, left], [, right]) => right - left)
     .map(([part, tokens]) => `| ${valueAt(names, part) ?? part} | ${count(tokens)} | ${share(tokens)} |`)
   const whole = window === undefined ? `${count(total)} tokens` : `${count(total)} of ${count(window)} tokens`
-  return `${whole} (estimated)\n\n| part | tokens | share |\n| --- | --- | --- |\n${rows.join("\n")}`
+  return `${whole} (estimated)${compactionIn(total, window)}\n\n| part | tokens | share |\n| --- | --- | --- |\n${rows.join("\n")}`
 }
 
 const cost = <E, R>({ ui }: Room<E, R>): string => {

@@ -37,7 +37,9 @@ export interface Limits {
 /** The window of a model that reports none, in tokens. */
 export const unknownWindow = 32_768
 
-export const defaultTrigger: ReadonlyArray<Amount> = [{ fraction: 0.85 }]
+export const defaultFraction = 0.85
+
+export const defaultTrigger: ReadonlyArray<Amount> = [{ fraction: defaultFraction }]
 export const defaultTail: Amount = { fraction: 0.1 }
 
 const tokensOf = ({ fraction, tokens }: Amount, window: number): number =>
