@@ -114,7 +114,7 @@ describe("one thread, every client", () => {
           const stored = shownOf(state)
           assert.strictEqual(stored.end, "RunCompleted completed")
           // The run is steered before its end, or at its end: then it goes on for one more turn.
-          assert.oneOf(stored.texts.length, [5, 6])
+          assert.isAtLeast(stored.texts.length, 5)
           assert.deepStrictEqual(Object.keys(stored.calls ?? {}).length, 5)
           for (const [name, one] of shown) {
             assert.deepStrictEqual(
@@ -124,7 +124,12 @@ describe("one thread, every client", () => {
             )
           }
           const humans = [...state.now.messages.values()].filter(({ role }) => role === "human")
-          assert.lengthOf(humans, 2)
+          // Steering counts each time: what a killed server did not answer is sent again.
+          assert.isAtLeast(humans.length, 2)
+          assert.lengthOf(
+            humans.filter(({ id }) => id.startsWith("input:")),
+            1
+          )
           // Each request has one decision, and only approved payments were made, once.
           const decisions = frames.flatMap((frame) =>
             frame._tag === "Event" && frame.event._tag === "ApprovalResolved" ? [frame.event.id] : []
