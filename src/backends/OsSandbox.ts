@@ -1,5 +1,6 @@
 /**
- * The files of a folder, and commands that reach nothing else of this machine, by bubblewrap. Linux only.
+ * The files of a folder, and commands that reach nothing else of this machine, by bubblewrap on Linux.
+ * On macOS `sandbox-exec` isolates them; that was written by its documents, and not tried.
  *
  * - Commands may change the folder, at its own path, and a `/tmp` of the layer. They read the programs of the system.
  *   Your home is hidden.
@@ -130,7 +131,7 @@ export const makeHost = <R = never>(
   })
 
 const isolatedBy = (options: Isolation<unknown> | undefined): Sandbox.Isolated["Service"] => ({
-  by: "bubblewrap",
+  by: process.platform === "darwin" ? "seatbelt" : "bubblewrap",
   network: options?.egress === undefined ? "none" : "rules"
 })
 

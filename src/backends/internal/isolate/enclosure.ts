@@ -16,6 +16,7 @@ import * as System from "../local/system.ts"
 import * as Holder from "./holder.ts"
 import { type Bind, bindAll, findSystem } from "./mounts.ts"
 import type { Isolation, Limits } from "./options.ts"
+import * as Seatbelt from "./seatbelt.ts"
 import { makeFilter } from "./seccomp.ts"
 
 /** The home of commands, in the temporary folder of the layer. */
@@ -100,6 +101,12 @@ const sealInherited: Effect.Effect<ReadonlyMap<number, number>, never, Scope.Sco
 
 /** Makes the sandbox. `binds` are the folders of the layer, looked up for each command. */
 export const make = <R>(
+  isolation: Isolation<R>,
+  binds: () => ReadonlyArray<Bind>
+): Effect.Effect<Enclosure, BackendError, R | Scope.Scope> =>
+  process.platform === "darwin" ? Seatbelt.make(isolation, binds) : makeBubblewrap(isolation, binds)
+
+const makeBubblewrap = <R>(
   isolation: Isolation<R>,
   binds: () => ReadonlyArray<Bind>
 ): Effect.Effect<Enclosure, BackendError, R | Scope.Scope> =>

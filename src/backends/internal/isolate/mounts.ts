@@ -104,6 +104,12 @@ const bindRepository = ({ access, path }: Bind): ReadonlyArray<Bind> => {
   return [{ path: git, access }, ...read.map((one): Bind => ({ path: one, access: "read" }))]
 }
 
+/** The binds of the repositories in some folders. The user's own word on a path counts instead. */
+export const bindRepositories = (binds: ReadonlyArray<Bind>): ReadonlyArray<Bind> => {
+  const own = new Set(binds.map(({ path }) => path))
+  return binds.flatMap(bindRepository).filter(({ path }) => !own.has(path))
+}
+
 /** The folders between two: `/a/b` and `/a/b/c` for `/a` and `/a/b/c/d`. */
 const foldersBetween = (outer: string, inner: string): ReadonlyArray<string> => {
   const names = inner.slice(outer.length + 1).split("/")
@@ -116,9 +122,7 @@ const foldersBetween = (outer: string, inner: string): ReadonlyArray<string> => 
  * The hooks and settings of repositories are read-only.
  */
 export const bindAll = (given: ReadonlyArray<Bind>): ReadonlyArray<string> => {
-  // The user's own word on these paths counts.
-  const own = new Set(given.map(({ path }) => path))
-  const binds = [...given.flatMap(bindRepository).filter(({ path }) => !own.has(path)), ...given]
+  const binds = [...bindRepositories(given), ...given]
   const sorted = binds.toSorted((left, right) => left.path.length - right.path.length)
   const accessOf = (path: string) => sorted.findLast((one) => Path.isWithin(path, one.path))?.access ?? "read"
   const mounts = sorted.flatMap((bind): ReadonlyArray<Bind> => {

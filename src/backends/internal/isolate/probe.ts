@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { oneLine } from "../../../support/text/untrusted.ts"
 import * as Holder from "./holder.ts"
 import { findSystem } from "./mounts.ts"
+import * as Seatbelt from "./seatbelt.ts"
 import { makeFilter } from "./seccomp.ts"
 
 /** Whether it works. `filters`: system calls are filtered too. `mend` is what a person can do. */
@@ -54,8 +55,23 @@ const tryHere: Effect.Effect<Probed> = Effect.scoped(
   )
 )
 
+/** Runs `true` by `sandbox-exec`. */
+const trySeatbelt: Effect.Effect<Probed> = Effect.callback((resume) => {
+  const child = spawn(Seatbelt.program, ["-p", "(version 1)(allow default)", "/usr/bin/true"], { stdio: "ignore" })
+  const fail = (why: string) =>
+    resume(Effect.succeed({ works: false, why, mend: "use DockerSandbox, or a sandbox of a provider" }))
+  child.on("error", (error) => fail(error.message))
+  child.on("close", (code) =>
+    code === 0
+      ? resume(Effect.succeed({ works: true, filters: false }))
+      : fail(`sandbox-exec ended with exit code ${code}; it can't run inside of another sandbox`)
+  )
+  return Effect.sync(() => void child.kill("SIGKILL"))
+})
+
 /** Tries it. */
 export const probe: Effect.Effect<Probed> = Effect.suspend(() => {
+  if (process.platform === "darwin") return trySeatbelt
   if (process.platform !== "linux") {
     return Effect.succeed({
       works: false,
