@@ -1,6 +1,6 @@
 /** Decorated stores, and the stores under them: what a process knows of a thread belongs to the store under all. */
 import * as Effect from "effect/Effect"
-import type { Leaf, Service } from "../core/SessionStore.ts"
+import type { Leaf, NewEntry, Service } from "../core/SessionStore.ts"
 
 /** The store under a decorated one, and the ids that threads have there. */
 interface Base {
@@ -26,15 +26,18 @@ export const baseOf = (store: Service, threadId: string): { readonly store: Serv
   return base === undefined ? { store, threadId } : baseOf(base.store, base.idOf(threadId))
 }
 
-/** Makes a store whose appends are reported: `before` when one begins, `after` with the new leaf. */
+/** Makes a store whose appends are reported: `before` when one begins, `after` with the new leaf and its entries. */
 export const watch = (
   store: Service,
-  { after, before }: { readonly before: () => void; readonly after: (leaf: Leaf) => void }
+  {
+    after,
+    before
+  }: { readonly before: () => void; readonly after: (leaf: Leaf, entries: ReadonlyArray<NewEntry>) => void }
 ): Service => {
   const append: Service["append"] = (threadId, batch) =>
     Effect.suspend(() => {
       before()
-      return Effect.tap(store.append(threadId, batch), (leaf) => Effect.sync(() => after(leaf)))
+      return Effect.tap(store.append(threadId, batch), (leaf) => Effect.sync(() => after(leaf, batch.entries)))
     })
   return decorate({ ...store, append }, store)
 }

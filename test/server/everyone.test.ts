@@ -115,7 +115,7 @@ describe("one thread, every client", () => {
           assert.strictEqual(stored.end, "RunCompleted completed")
           // The run is steered before its end, or at its end: then it goes on for one more turn.
           assert.isAtLeast(stored.texts.length, 5)
-          assert.deepStrictEqual(Object.keys(stored.calls ?? {}).length, 5)
+          assert.deepStrictEqual(Object.keys(stored.calls ?? {}).length, 6)
           for (const [name, one] of shown) {
             assert.deepStrictEqual(
               one,

@@ -15,11 +15,15 @@ export interface Logged {
   readonly size: number
 }
 
-/** A leaf of the thread, and the frames that are not stored with it. */
+/**
+ * A leaf of the thread, and the frames that are not stored with it: all from `from` on, and before them those of calls
+ * whose answers are not stored.
+ */
 interface Save {
   readonly step: number
   readonly leaf: string
   readonly from: number
+  readonly open: ReadonlyArray<Logged>
 }
 
 /** The place of a reader in a log. */
@@ -36,6 +40,10 @@ export interface Log {
   leaf: string
   isOver: boolean
   saves: Array<Save>
+  /** The frames of calls of the root run whose answers are not stored, by the ids of the calls. */
+  readonly calls: Map<string, ReadonlyArray<Logged>>
+  /** The calls of the run whose answers are stored. The log learns of an event a moment after the run told it. */
+  readonly answered: Set<string>
   readonly readers: Set<Reader>
   /** Completed by the next change, if somebody waits for it. */
   changed: Deferred.Deferred<void> | undefined
@@ -52,6 +60,8 @@ export const make = (): Log => ({
   leaf: "0",
   isOver: true,
   saves: [],
+  calls: new Map(),
+  answered: new Set(),
   readers: new Set(),
   changed: undefined
 })
@@ -82,8 +92,11 @@ export const begin = (log: Log, { id, step }: Leaf): void => {
   }
   log.step = step
   log.leaf = leaf
-  if (log.saves.length === 0) log.saves.push({ step, leaf, from: log.next })
+  log.answered.clear()
+  if (log.saves.length === 0) log.saves.push({ step, leaf, from: log.next, open: openFrames(log) })
 }
+
+const openFrames = ({ calls }: Log): ReadonlyArray<Logged> => [...calls.values()].flat()
 
 /** Drops all frames, which the store has. Readers at the end go on, others go on from the store. */
 export const release = (log: Log): void => {
@@ -99,13 +112,28 @@ export const leave = (log: Log): void => {
   log.frames = []
   log.bytes = 0
   log.saves = []
+  log.calls.clear()
   signal(log)
 }
 
-/** Notes a stored leaf. Frames from `from` on may not be stored with it. */
-export const save = (log: Log, { id, step }: Leaf, from: number): void => {
-  log.saves.push({ step, leaf: markOf(id), from })
+/**
+ * Notes a stored leaf. Frames from `from` on may not be stored with it. `answers` are the calls whose answers are stored
+ * now: until then the frames of a call are nowhere else, whatever is stored beside it.
+ */
+export const save = (log: Log, { id, step }: Leaf, from: number, answers: ReadonlyArray<string>): void => {
+  for (const callId of answers) {
+    log.answered.add(callId)
+    log.calls.delete(callId)
+  }
+  log.saves.push({ step, leaf: markOf(id), from, open: openFrames(log) })
 }
+
+/** The id of the call of the root run that an event is about. */
+const callOf = (event: AgentEvent): string | undefined =>
+  event.path.length === 1 &&
+  (event._tag === "ToolCalled" || event._tag === "ToolCompleted" || event._tag === "ToolFailed")
+    ? event.callId
+    : undefined
 
 /** Estimates the memory of an event. */
 const sizeOf = (event: AgentEvent): number =>
@@ -147,8 +175,12 @@ export const tell = (log: Log, events: ReadonlyArray<AgentEvent>, keep: number):
     const n = log.next++
     const size = sizeOf(event)
     const place = endOf(log)
-    log.frames.push({ n, frame: { _tag: "Event", position: write(place), event }, place, size })
+    const logged: Logged = { n, frame: { _tag: "Event", position: write(place), event }, place, size }
+    log.frames.push(logged)
     log.bytes += size
+    const callId = callOf(event)
+    if (callId !== undefined && !log.answered.has(callId))
+      log.calls.set(callId, [...(log.calls.get(callId) ?? []), logged])
   }
   trim(log, keep)
   signal(log)

@@ -93,13 +93,15 @@ export const makeObserve =
           // The log of a run that is over stays behind when its thread is rewound: only a run at work makes the leaf older.
           const isOlder = work.isBegun && save === undefined && newest !== undefined && newest.step > leaf.step
           place = at
-          told = Repeats.make(at, ended, frames)
+          const before = Repeats.make(at, ended, frames)
+          told = before
           epoch = log.epoch
           // Behind an older leaf, the store has more by now: it is read again.
           if (isOlder || (save !== undefined && save.from < Log.firstOf(log))) epoch = ""
           // A log without a save has only runs that could not begin, which the store does not have.
           else reader.cursor = save?.from ?? (newest === undefined ? Log.firstOf(log) : log.next)
-          return frames
+          const open = (save ?? newest)?.open.filter(({ frame }) => !Repeats.isTold(before, frame)) ?? []
+          return [...frames, ...open.map(({ frame }) => ({ ...frame, position: Position.write(at) }))]
         })
         return Stream.paginate(undefined, () =>
           Effect.gen(function* () {

@@ -1,12 +1,15 @@
 /** Rebuilds the events of a thread from its entries. Deltas, progress, warnings and the words of sub-agents are not among them. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import type { AgentEvent } from "../../core/AgentEvent.ts"
 import { choiceOf, type Request } from "../../core/Approval.ts"
 import type { Json, JsonObject } from "../../core/Json.ts"
-import { type Message, text, type TurnStop } from "../../core/Message.ts"
+import { type Message, text, type ToolMessage, type TurnStop } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import type { Leaf, Page, Service, Stored } from "../../core/SessionStore.ts"
 import { StopReason } from "../../core/StopReason.ts"
+import { Suspension, suspension } from "../../core/thread/suspension.ts"
 import { type Usage, zero } from "../../core/Usage.ts"
 import { defined } from "../../support/json/defined.ts"
 import { type Subagents, type Tell, tellSubagent } from "./subagents.ts"
@@ -66,6 +69,8 @@ interface Known {
   counted: Usage
   readonly requests: Map<string, Request>
   readonly calls: Map<string, { readonly name: string; readonly arguments: JsonObject }>
+  /** The calls whose answers were told before their messages are stored. */
+  readonly answered: Set<string>
   readonly subagents: Subagents
 }
 
@@ -90,9 +95,28 @@ const completeRound = (known: Known, tell: Tell): void => {
   known.counted = known.usage
 }
 
+/** Tells a call and its result. */
+const tellAnswer = ({ calls }: Known, message: ToolMessage, tell: Tell): void => {
+  const { isError, toolCallId: callId, toolName } = message
+  // Live, a call begins after its message is stored: told with the message, a reader that has the message would miss it.
+  tell({ _tag: "ToolCalled", callId, toolName, arguments: calls.get(callId)?.arguments ?? {} })
+  const answer = { callId, toolName, text: text(message), durationMillis: 0 }
+  tell(isError ? { _tag: "ToolFailed", reason: "Failed", ...answer } : { _tag: "ToolCompleted", ...answer })
+}
+
+const decodeSuspension = Schema.decodeUnknownOption(Suspension)
+
 /** Tells a change of the state, or of a sub-agent. */
 const tellState = (known: Known, slot: string, value: Json | undefined, tell: Tell): void => {
   if (slot.startsWith("inside/")) return tellSubagent(known.subagents, known, slot, value, tell)
+  if (slot === suspension.name) {
+    // The results of a turn in which another call waits have no messages yet.
+    for (const message of Option.getOrUndefined(decodeSuspension(value))?.answers ?? []) {
+      if (known.answered.has(message.toolCallId)) continue
+      known.answered.add(message.toolCallId)
+      tellAnswer(known, message, tell)
+    }
+  }
   if (value !== undefined) tell({ _tag: "StateChanged", slot, value })
 }
 
@@ -102,13 +126,7 @@ const tellMessage = (known: Known, message: Message, tell: Tell): void => {
     known.stop = message.stopReason
     for (const { arguments: args, id, name } of message.toolCalls) known.calls.set(id, { name, arguments: args })
   }
-  if (message.role === "tool") {
-    const { isError, toolCallId: callId, toolName } = message
-    // Live, a call begins after its message is stored: told with the message, a reader that has the message would miss it.
-    tell({ _tag: "ToolCalled", callId, toolName, arguments: known.calls.get(callId)?.arguments ?? {} })
-    const answer = { callId, toolName, text: text(message), durationMillis: 0 }
-    tell(isError ? { _tag: "ToolFailed", reason: "Failed", ...answer } : { _tag: "ToolCompleted", ...answer })
-  }
+  if (message.role === "tool" && !known.answered.has(message.toolCallId)) tellAnswer(known, message, tell)
   tell({ _tag: "MessageAppended", message })
 }
 
@@ -166,6 +184,7 @@ export const rebuild = (threadId: string, { entries, first }: Path): ReadonlyArr
     counted: zero,
     requests: new Map(),
     calls: new Map(),
+    answered: new Set(),
     subagents: new Map()
   }
   for (const [index, { at, entry, id }] of entries.entries()) {

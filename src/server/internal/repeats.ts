@@ -42,6 +42,12 @@ export const make = (place: Place, ended: string | undefined, frames: ReadonlyAr
   return { place, ended, keys, isInTurn: false, isPast: false }
 }
 
+/** Reports whether the store told the event of a frame. */
+export const isTold = ({ keys }: Told, frame: Frame): boolean => {
+  const key = frame._tag === "Event" ? keyOf(frame.event) : undefined
+  return key !== undefined && keys.has(key)
+}
+
 /** The parts of a turn, which its message has whole. */
 const isPart = ({ _tag }: AgentEvent): boolean =>
   _tag === "TextDelta" ||
@@ -67,6 +73,5 @@ export const isRepeat = (told: Told, { frame }: Logged): boolean => {
     told.isPast = true
     return told.place.isOver && event.runId === told.ended
   }
-  const key = keyOf(event)
-  return key !== undefined && told.keys.has(key)
+  return isTold(told, frame)
 }

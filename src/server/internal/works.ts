@@ -11,7 +11,7 @@ import type { AgentEvent } from "../../core/AgentEvent.ts"
 import { ChatModel, type Service as ChatModelService } from "../../core/ChatModel.ts"
 import { Journal } from "../../core/Journal.ts"
 import { type HumanMessage, makeId } from "../../core/Message.ts"
-import type { Leaf, Service } from "../../core/SessionStore.ts"
+import type { Leaf, NewEntry, Service } from "../../core/SessionStore.ts"
 import { zero } from "../../core/Usage.ts"
 import { codecs, orNothing, plan } from "../../durable/planning.ts"
 import { watch } from "../../sessions/decorated.ts"
@@ -139,6 +139,12 @@ const tellFailure = (registry: Registry, work: Work, { agent }: Mail, cause: Cau
 const renamed = (event: AgentEvent, threadId: string): AgentEvent =>
   "threadId" in event && event.threadId !== undefined ? { ...event, threadId } : event
 
+/** The ids of the calls whose answers are among entries. */
+const answersIn = (entries: ReadonlyArray<NewEntry>): ReadonlyArray<string> =>
+  entries.flatMap(({ entry }) =>
+    entry._tag === "Message" && entry.message.role === "tool" ? [entry.message.toolCallId] : []
+  )
+
 /** Works on one piece of mail: a run, or nothing if it is settled. */
 const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: Mail, threadId: string) {
   const { agents, base } = registry
@@ -154,7 +160,7 @@ const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: 
     before: () => {
       from = log.next
     },
-    after: (leaf) => Log.save(log, leaf, from)
+    after: (leaf, entries) => Log.save(log, leaf, from, answersIn(entries))
   })
   const todo = yield* plan(
     store,
