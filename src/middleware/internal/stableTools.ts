@@ -133,12 +133,12 @@ const tell = ({ add, again, remove }: Change): string =>
 /** Names that every provider takes as they are. */
 const isPlain = (name: string): boolean => /^[\w-]{1,64}$/.test(name)
 
-const made = new WeakMap<Notice, ReadonlyArray<ToolChange>>()
+const changesCache = new WeakMap<Notice, ReadonlyArray<ToolChange>>()
 
 /** An announcement as changes for the provider. `undefined` if it has no data, or its message is gone. */
 const changesIn = (notice: Notice, messages: ReadonlyArray<Message.Message>): ReadonlyArray<ToolChange> | undefined => {
-  const known = made.get(notice)
-  if (known !== undefined && messages[known[0]?.after ?? -1]?.id === notice.after) return known
+  const cached = changesCache.get(notice)
+  if (cached !== undefined && messages[cached[0]?.after ?? -1]?.id === notice.after) return cached
   if (notice.changes?.every(({ add }) => add.every(({ name }) => isPlain(name))) !== true) return undefined
   const after = messages.findIndex(({ id }) => id === notice.after)
   if (after < 0) return undefined
@@ -147,7 +147,7 @@ const changesIn = (notice: Notice, messages: ReadonlyArray<Message.Message>): Re
     after,
     add: add.map((one) => ({ ...one, annotations: {} }))
   }))
-  made.set(notice, all)
+  changesCache.set(notice, all)
   return all
 }
 

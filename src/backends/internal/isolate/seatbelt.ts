@@ -86,7 +86,7 @@ export const makeProfile = ({
   const all = named.filter(({ path }) => isPlain(path) && !odd.some((one) => one.path.startsWith(`${path}/`)))
   const sorted = all.toSorted((left, right) => left.path.length - right.path.length)
   // A command that moved the folder could make another one in its place.
-  const kept = repositories.filter(({ access, path }) => access === "write" && isPlain(path))
+  const writable = repositories.filter(({ access, path }) => access === "write" && isPlain(path))
   return [
     basics,
     `(allow file-read* ${[...system, node]
@@ -95,7 +95,7 @@ export const makeProfile = ({
       .join(" ")})`,
     `(allow file-read* file-write* (subpath ${quote(temporary)}))`,
     ...sorted.flatMap(allowBind),
-    ...kept.map(({ path }) => `(deny file-write-unlink (literal ${quote(path)}))`),
+    ...writable.map(({ path }) => `(deny file-write-unlink (literal ${quote(path)}))`),
     ...(port === undefined ? [] : [`(allow network-outbound (remote ip "localhost:${port}"))`]),
     ""
   ].join("\n")

@@ -8,18 +8,18 @@ import type { Context } from "../work/app.ts"
 import { json, off } from "./flags.ts"
 import type { Verdict } from "./inbox.ts"
 import { mcpCommand } from "./mcpTree.ts"
-import { contextFor, load, looking, root, running } from "./root.ts"
+import { contextFor, load, runWithoutAgent, root, running } from "./root.ts"
 import { schedule } from "./scheduleTree.ts"
 import { session, sessionsCommand } from "./sessionsTree.ts"
 import { workflowCommand } from "./workflowTree.ts"
 
-const inInbox = looking(() => import("./inbox.ts"))
-const inSetup = looking(() => import("./setupCommands.ts"))
-const inConfig = looking(() => import("./configCommand.ts"))
-const inTrust = looking(() => import("./trustCommand.ts"))
-const inExtensions = looking(() => import("./extensionCommands.ts"))
-const inIndex = looking(() => import("./indexCommand.ts"))
-const inDoctor = looking(() => import("./doctor.ts"))
+const inInbox = runWithoutAgent(() => import("./inbox.ts"))
+const inSetup = runWithoutAgent(() => import("./setupCommands.ts"))
+const inConfig = runWithoutAgent(() => import("./configCommand.ts"))
+const inTrust = runWithoutAgent(() => import("./trustCommand.ts"))
+const inExtensions = runWithoutAgent(() => import("./extensionCommands.ts"))
+const inIndex = runWithoutAgent(() => import("./indexCommand.ts"))
+const inDoctor = runWithoutAgent(() => import("./doctor.ts"))
 
 const run = Command.make(
   "run",

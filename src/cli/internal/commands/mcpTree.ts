@@ -4,10 +4,10 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
 import { json, off } from "./flags.ts"
-import { looking } from "./root.ts"
+import { runWithoutAgent } from "./root.ts"
 
 const server = Argument.String("server")
-const inServers = looking(() => import("./mcpCommands.ts"))
+const inServers = runWithoutAgent(() => import("./mcpCommands.ts"))
 
 const description = "Servers of the Model Context Protocol: list, add, login, test"
 

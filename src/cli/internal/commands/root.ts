@@ -17,7 +17,7 @@ export const contextFor = Effect.fnUntraced(function* (flags: Shared, asks: bool
 export const running = Effect.flatMap(root, (flags) => contextFor(flags, true))
 
 /** Runs a command without an agent. Its module loads on call. */
-export const looking = <Module>(module: () => Promise<Module>) =>
+export const runWithoutAgent = <Module>(module: () => Promise<Module>) =>
   Effect.fnUntraced(function* <A, E, R>(work: (module: Module, context: Context) => Effect.Effect<A, E, R>) {
     const context = yield* contextFor(yield* root, false)
     return yield* work(yield* load(module), context)

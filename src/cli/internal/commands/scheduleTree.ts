@@ -5,9 +5,9 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { json } from "./flags.ts"
-import { load, looking, running } from "./root.ts"
+import { load, runWithoutAgent, running } from "./root.ts"
 
-const inSchedules = looking(() => import("./schedule.ts"))
+const inSchedules = runWithoutAgent(() => import("./schedule.ts"))
 
 const scheduleAdd = Command.make(
   "add",

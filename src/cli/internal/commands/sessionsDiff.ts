@@ -50,20 +50,20 @@ const inColumns = (
       row(left[index] ?? "", right[index] ?? "")
     )
   const rows: Array<string> = []
-  let gone: ReadonlyArray<string> = []
+  let removed: ReadonlyArray<string> = []
   const flush = (come: ReadonlyArray<string>) => {
     rows.push(
       ...zip(
-        gone.flatMap((line) => cell("-", line)).map(style.red),
+        removed.flatMap((line) => cell("-", line)).map(style.red),
         come.flatMap((line) => cell("+", line)).map(style.green)
       )
     )
-    gone = []
+    removed = []
   }
   for (const edit of edits) {
     if (edit._tag === "Delete") {
       flush([])
-      gone = edit.items
+      removed = edit.items
     } else if (edit._tag === "Insert") flush(edit.items)
     else {
       flush([])

@@ -4,13 +4,13 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { json, off } from "./flags.ts"
-import { load, looking } from "./root.ts"
+import { load, runWithoutAgent } from "./root.ts"
 
 export const session = Argument.String("session").pipe(
   Argument.withDescription("The id of a session, or its beginning or end (deepagents sessions)")
 )
 
-const inSessions = looking(() => import("./sessionsCommand.ts"))
+const inSessions = runWithoutAgent(() => import("./sessionsCommand.ts"))
 
 /** `sessions` alone means `sessions list`. */
 const listing = <const Name extends string>(name: Name) =>

@@ -5,9 +5,9 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { json, off } from "./flags.ts"
-import { load, looking, running } from "./root.ts"
+import { load, runWithoutAgent, running } from "./root.ts"
 
-const inWorkflows = looking(() => import("./workflowCommand.ts"))
+const inWorkflows = runWithoutAgent(() => import("./workflowCommand.ts"))
 
 const name = Argument.String("name").pipe(Argument.withDescription("The name of the workflow (deepagents workflow)"))
 

@@ -56,7 +56,7 @@ export const processTerminal = (): Terminal => {
     raw(false)
     stdin.pause()
   }
-  const taken = Effect.callback<void>((resume) => {
+  const waitForWriter = Effect.callback<void>((resume) => {
     if (!writer.isBusy()) return resume(Effect.void)
     const finish = (): void => {
       forget()
@@ -68,7 +68,7 @@ export const processTerminal = (): Terminal => {
   })
   const exit = Effect.suspend(() => {
     writer.write(off)
-    return Effect.andThen(taken, Effect.sync(release))
+    return Effect.andThen(waitForWriter, Effect.sync(release))
   })
   const crash = (): void => {
     const rest = writer.rest()
@@ -79,7 +79,7 @@ export const processTerminal = (): Terminal => {
     write: writer.write,
     isBusy: writer.isBusy,
     onTaken: writer.onTaken,
-    taken,
+    taken: waitForWriter,
     columns: () => stdout.columns ?? 80,
     rows: () => stdout.rows ?? 24,
     listen: ({ onFocus, onKey, onPaste, onResize }) =>

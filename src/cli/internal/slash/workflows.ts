@@ -91,21 +91,21 @@ const stop = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, id: string) {
 /** Takes back the files of a workflow that is not at work, with all that it did: another run begins anew. */
 const undo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, id: string) {
   const { tasks, workflows } = yield* partsOf(room)
-  const stored = yield* workflows.stored
-  const found = stored.find(({ threadId }) => id !== "" && threadId.endsWith(id))
-  if (found === undefined) return yield* Effect.fail(problem(`There is no workflow ${JSON.stringify(id)}: /workflow`))
+  const threads = yield* workflows.stored
+  const thread = threads.find(({ threadId }) => id !== "" && threadId.endsWith(id))
+  if (thread === undefined) return yield* Effect.fail(problem(`There is no workflow ${JSON.stringify(id)}: /workflow`))
   const isAtWork = (yield* tasks.list()).some(
-    ({ kept, status }) => BackgroundTasks.isOpen(status) && workflows.live(kept)?.threadId === found.threadId
+    ({ kept, status }) => BackgroundTasks.isOpen(status) && workflows.live(kept)?.threadId === thread.threadId
   )
   if (isAtWork) return yield* Effect.fail(problem(`It is at work: /workflow stop ${id}`))
   const checkpoints = yield* checkpointsOf(room)
-  const turns = (yield* toProblem(checkpoints.turns(found.threadId))).filter(({ state }) => state !== "undone")
+  const turns = (yield* toProblem(checkpoints.turns(thread.threadId))).filter(({ state }) => state !== "undone")
   const [first] = turns
   if (first === undefined) return yield* Effect.fail(problem("No file that it changed is kept."))
   yield* restoreTurns(room, "undo", turns, {
-    threadId: found.threadId,
+    threadId: thread.threadId,
     leaf: first.leaf,
-    title: `workflow ${cleanLine(found.name)}`,
+    title: `workflow ${cleanLine(thread.name)}`,
     does: "/workflow undo takes back",
     words: "forget the work of its agents",
     done: "taken back"

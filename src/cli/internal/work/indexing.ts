@@ -19,14 +19,14 @@ const loadSplitter = Effect.flatMap(
 )
 
 /** The documents between two lines of progress, and the characters of its bar. */
-const shown = { step: 500, bar: 20 }
+const progressLine = { step: 500, bar: 20 }
 
 /** Describes the progress of an indexing run, now and then; else `undefined`. */
 export const describeProgress = ({ done, outcome, total }: Indexer.Progress): string | undefined => {
-  if (done % shown.step !== 0 || outcome === "removed") return undefined
+  if (done % progressLine.step !== 0 || outcome === "removed") return undefined
   if (total === undefined) return `${done} documents`
-  const full = Math.round((shown.bar * done) / Math.max(1, total))
-  return `${"█".repeat(full)}${"░".repeat(shown.bar - full)} ${done} of ${total}`
+  const full = Math.round((progressLine.bar * done) / Math.max(1, total))
+  return `${"█".repeat(full)}${"░".repeat(progressLine.bar - full)} ${done} of ${total}`
 }
 
 /** Indexes the files of the working folder, or of a folder in it. The rules that hide files hold here, too. */

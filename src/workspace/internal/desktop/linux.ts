@@ -62,14 +62,14 @@ export const makeLinux = Effect.fnUntraced(function* ({ display, home, notes }: 
         })
       ),
     windows: Effect.gen(function* () {
-      const found = yield* text("xdotool", ["search", "--onlyvisible", "--name", "."], x("xdotool")).pipe(
+      const windows = yield* text("xdotool", ["search", "--onlyvisible", "--name", "."], x("xdotool")).pipe(
         // xdotool ends with 1 if there is no window.
         Effect.catchIf(
           ({ problem }) => /ended with 1: *$/.test(problem),
           () => Effect.succeed("")
         )
       )
-      return yield* Effect.forEach(linesOf(found).slice(0, most), (id) =>
+      return yield* Effect.forEach(linesOf(windows).slice(0, most), (id) =>
         Effect.map(text("xdotool", ["getwindowname", id], x("xdotool")), (title) => ({ id, title: title.trim() }))
       )
     }),
