@@ -268,7 +268,38 @@ describe("OpenAiChatModel: failures that the API tells in its events", () => {
   }
 })
 
+it.live("a text of many megabytes in one piece leaves the process time for others", () =>
+  Effect.gen(function* () {
+    const server = yield* Server.make
+    const text = 'a "word", and '.repeat(1_200_000)
+    server.reply(Server.events(responseEvents([message(text)], {}, text.length)))
+    let longest = 0
+    let before = performance.now()
+    const watch = setInterval(() => {
+      const now = performance.now()
+      longest = Math.max(longest, now - before)
+      before = now
+    }, 5)
+    const { error, message: done } = yield* ask(responses(server), hello)
+    clearInterval(watch)
+    assert.isUndefined(error)
+    assert.strictEqual(Message.text(done!).length, text.length)
+    assert.isBelow(longest, 1_000)
+  })
+)
+
 describe("OpenAiCompatibleChatModel: servers that break down politely", () => {
+  it.live("a stream without a finish_reason is no answer, also behind [DONE], and the error says why", () =>
+    Effect.gen(function* () {
+      const server = yield* Server.make
+      server.reply(Server.chunks([chunk({ content: "All of it." })]))
+      const { error, message: done } = yield* ask(compatible(server), hello)
+      assert.isUndefined(done)
+      assert.strictEqual(error!.reason._tag, "BadResponse")
+      assert.match(error!.message, /before a finish_reason, so the answer may be cut off; a server must send one/)
+    })
+  )
+
   it.live("a finish_reason that is a breakdown is a failure", () =>
     Effect.gen(function* () {
       const server = yield* Server.make

@@ -214,6 +214,76 @@ describe("OpenAiChatModel", () => {
     })
   )
 
+  it.live("sends reasoning that a server shows in full back to it, stored or not, and never to OpenAI", () =>
+    Effect.gen(function* () {
+      const thought: ResponseOutputItem = {
+        type: "reasoning",
+        id: "rs_1",
+        summary: [],
+        content: [{ type: "reasoning_text", text: "Look it up." }]
+      }
+      const call = functionCall("c_1", "search", "{}")
+      const turnOf = Server.events(responseEvents([thought, call]))
+      const ok = Server.events(responseEvents([message("ok")]))
+      for (const store of [undefined, false, true]) {
+        const server = yield* Server.make
+        server.reply(turnOf, ok, turnOf, ok)
+        const options = store === undefined ? {} : { store }
+        const asked = request([Message.human("hello")], { tools: [tool("search")] })
+        const nextOf = (turn: Message.AiMessage) =>
+          request([...asked.messages, turn, Message.tool("found", { toolCallId: "c_1", toolName: "search" })], {
+            tools: [tool("search")]
+          })
+        const own = yield* ask(responses(server, options), asked)
+        assert.strictEqual(Message.reasoning(own.message!), "Look it up.")
+        yield* ask(responses(server, options), nextOf(own.message!))
+        const { input } = server.seen[1]!.body
+        assert.deepStrictEqual(input[1], thought)
+        assert.strictEqual(input[2].type, "function_call")
+        if (store === true) continue
+        // OpenAI takes encrypted reasoning alone.
+        const fetchOpenAi: typeof fetch = (_, init) => fetch(`${server.url}/v1/responses`, init)
+        const openAi = { baseURL: "https://api.openai.com/v1", fetch: fetchOpenAi, ...options }
+        const other = yield* ask(responses(server, openAi), asked)
+        yield* ask(responses(server, openAi), nextOf(other.message!))
+        assert.notInclude(server.seen[3]!.text, "Look it up.")
+      }
+    })
+  )
+
+  it.live("costs what the tier of the answer, its searches and the gateway's own word say", () =>
+    Effect.gen(function* () {
+      const usage = {
+        input_tokens: 1_000_000,
+        input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+        output_tokens: 0,
+        output_tokens_details: { reasoning_tokens: 0 },
+        total_tokens: 1_000_000
+      }
+      const search = (id: string, type: string) => ({
+        type: "web_search_call" as const,
+        id,
+        status: "completed" as const,
+        action: { type, query: "weather", url: "https://example.org" } as { type: "search"; query: string }
+      })
+      const costOf = (over: object, items: ReadonlyArray<ResponseOutputItem> = []) =>
+        Effect.gen(function* () {
+          const server = yield* Server.make
+          server.reply(Server.events(responseEvents([...items, message("ok")], { usage, ...over })))
+          const { message: done } = yield* ask(responses(server, { model: "gpt-6.1-sol" }), hello)
+          return done?.usage?.cost ?? assert.fail("no cost")
+        })
+      // A long request: 4 dollars, half of it if it waits, twice if it goes before others.
+      assert.closeTo(yield* costOf({ service_tier: "default" }), 4, 1e-9)
+      assert.closeTo(yield* costOf({ service_tier: "flex" }), 2, 1e-9)
+      assert.closeTo(yield* costOf({ service_tier: "priority" }), 8, 1e-9)
+      const searches = [search("ws_1", "search"), search("ws_2", "search"), search("ws_3", "open_page")]
+      assert.closeTo(yield* costOf({}, searches), 4 + 2 * 0.01, 1e-9)
+      assert.strictEqual(yield* costOf({ usage: { ...usage, cost: 0.25 } }, searches), 0.25)
+      assert.strictEqual(yield* costOf({ usage: { ...usage, cost: -9 } }), 0)
+    })
+  )
+
   it.live("takes the encrypted reasoning from the last event where the items came without it (Azure)", () =>
     Effect.gen(function* () {
       const server = yield* Server.make

@@ -47,6 +47,14 @@ const ran = (content: Json.JsonObject, type = "code_execution") => ({
   block: { type: `${type}_tool_result`, tool_use_id: "srvtoolu_2", content }
 })
 
+const advice = {
+  block: {
+    type: "advisor_tool_result",
+    tool_use_id: "srvtoolu_3",
+    content: { type: "advisor_result", text: "Look again." }
+  }
+}
+
 const signed = (thinking: string) => ({ thinking, signature: `sig of ${thinking}` })
 
 const cases: Readonly<Record<string, Case>> = {
@@ -84,7 +92,17 @@ const cases: Readonly<Record<string, Case>> = {
   },
   "calls in parallel": { blocks: [call("toolu_1"), call("toolu_2", "Rome"), call("toolu_3", "Oslo")], calls: 3 },
   "text and a call": { blocks: [{ text: "I look." }, call("toolu_1")], text: "I look.", calls: 1 },
-  "a blank and a call": { blocks: [{ text: "\n" }, call("toolu_1")], calls: 1 },
+  "a blank and a call": { blocks: [{ text: "\n" }, call("toolu_1")], text: "\n", calls: 1 },
+  "a blank before thinking": {
+    blocks: [{ text: "\n\n" }, signed("A."), { text: "Sun." }],
+    text: "\n\nSun.",
+    reasoning: "A."
+  },
+  "advice between blanks": {
+    blocks: [{ text: "\n\n" }, { server: "advisor", id: "srvtoolu_3", input: {} }, advice, { text: "\n" }],
+    text: "\n\n\n",
+    kept: ["server_tool_use", "advisor_tool_result"]
+  },
   "a call without input": { blocks: [{ call: "get_weather", id: "toolu_1", input: "" }], calls: 1 },
   "a search and its sources": {
     blocks: [{ text: "I look." }, search, found, { text: "It is " }, { text: "sunny.", citations: [citation] }],
@@ -206,7 +224,7 @@ describe("answers of the Messages API, decoded and sent back", () => {
         const parts = yield* turn(layer, request({ tools }))
         const first = message(parts)
         assert.strictEqual(Message.text(first), one.text ?? "")
-        assert.strictEqual(texts(parts, "TextDelta").trim(), (one.text ?? "").trim())
+        assert.strictEqual(texts(parts, "TextDelta"), one.text ?? "")
         assert.strictEqual(texts(parts, "ReasoningDelta"), one.reasoning ?? "")
         assert.strictEqual(first.toolCalls.length, one.calls ?? 0)
         assert.strictEqual(first.stopReason, one.stop ?? (one.calls === undefined ? "stop" : "toolCalls"))

@@ -61,14 +61,14 @@ const inputOf = ({ data, raw }: Call<Called>): string => {
 
 const own = (data: JsonObject) => (isEmpty(data) ? {} : { providerData: { [dataKey]: data } })
 
-const blockOf = ({ data, kind, text }: Speech<Said>, before: Block | undefined): Block | undefined => {
+const blockOf = ({ data, kind, text }: Speech<Said>): Block | undefined => {
   const { citations, redacted, signature } = data
   if (kind === "reasoning") {
     if (text === "" && signature === "" && redacted === undefined) return undefined
     return { type: "reasoning", text, ...own(defined({ signature: signature || undefined, redacted })) }
   }
-  // A blank between two texts belongs to the answer, but is not sent back.
-  if (text.trim() === "") return text !== "" && before?.type === "text" ? { type: "text", text } : undefined
+  // A blank was streamed, so it stays in the message. It is not sent back.
+  if (text.trim() === "") return text === "" ? undefined : { type: "text", text }
   return { type: "text", text, ...cited(citations, text), ...(citations.length === 0 ? {} : own({ citations })) }
 }
 

@@ -93,6 +93,9 @@ const makeCalls = (turn: Assembler<Said, Called>, makeId: () => string) => {
   }
 }
 
+const unfinished =
+  "the stream ended before a finish_reason, so the answer may be cut off; a server must send one with each answer"
+
 /** Makes the decoder of one turn. */
 export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDecoder<unknown> => {
   const { makeId, names, origin } = context
@@ -211,7 +214,8 @@ export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDec
 
   const end = (): ModelError | undefined => {
     for (const said of splitter?.end() ?? []) say(said, undefined)
-    if (turn.finish === undefined) return badResponse(origin, "the stream ended before a finish_reason")
+    // `[DONE]` alone proves nothing: proxies send it behind a stream that broke off.
+    if (turn.finish === undefined) return badResponse(origin, unfinished)
     if (breakdowns.has(turn.finish)) {
       return providerError(origin, { type: "server_error", message: `the server stopped: ${turn.finish}` })
     }

@@ -10,7 +10,7 @@ import { cited } from "../turn/citations.ts"
 import type { Sink } from "../turn/decodeTurn.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import type { Origin } from "../wire/errors.ts"
-import { countOf, numberOf, objectOf, objectsOf, stringOf } from "../wire/read.ts"
+import { countOf, objectOf, objectsOf, stringOf } from "../wire/read.ts"
 import { hostedArguments, type HostedCalls } from "./hosted.ts"
 import { isReasoning } from "./models.ts"
 import type { Slot } from "./responsesSlots.ts"
@@ -45,14 +45,18 @@ const usageOf = (response: JsonObject): Usage.Usage | undefined => {
     cacheWriteTokens: countOf(input?.["cache_write_tokens"]) ?? 0,
     reasoningTokens: countOf(output?.["reasoning_tokens"]) ?? 0,
     // OpenRouter tells it.
-    ...defined({ cost: numberOf(usage["cost"]) })
+    ...defined({ cost: countOf(usage["cost"]) })
   })
 }
+
+/** Reports whether an item is a paid search. Opening a page, or looking for a text in it, costs nothing. */
+const isSearch = ({ item }: Slot): boolean =>
+  item["type"] === "web_search_call" && (stringOf(objectOf(item["action"])?.["type"]) ?? "search") === "search"
 
 /** The usage of a response, at the price of its tier and its searches. */
 const pricedUsage = (slots: ReadonlyArray<Slot>, response: JsonObject, { price }: DecodeContext) => {
   const usage = usageOf(response)
-  const searches = slots.filter(({ item }) => item["type"] === "web_search_call").length
+  const searches = slots.filter(isSearch).length
   return usage === undefined ? undefined : price(usage, { tier: stringOf(response["service_tier"]), searches })
 }
 

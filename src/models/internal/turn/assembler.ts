@@ -54,8 +54,8 @@ export interface Ending<Said, Called> {
   readonly silent?: Message.TurnStop | undefined
   readonly model: string | undefined
   readonly usage: Usage | undefined
-  /** The block of a text, or none. `before` is the block in front of it. */
-  readonly blockOf: (speech: Speech<Said>, before: Block | undefined) => Block | undefined
+  /** The block of a text, or none. */
+  readonly blockOf: (speech: Speech<Said>) => Block | undefined
   /** Facts of a call; `undefined` drops it. */
   readonly callOf?: ((call: Call<Called>) => CallFacts | undefined) | undefined
   /** The part that sends a hosted call back. */
@@ -154,7 +154,7 @@ export const makeAssembler = <Said = undefined, Called = undefined>(sink: Sink, 
     for (const piece of pieces) {
       if (piece._tag === "own") order.push(piece.part)
       else if (piece._tag === "block") add(piece.block)
-      else if (piece._tag === "speech") add(blockOf(piece, content.at(-1)))
+      else if (piece._tag === "speech") add(blockOf(piece))
       else if (!piece.isHosted) answer(piece)
       else {
         const part = partOf?.(piece)
