@@ -58,8 +58,7 @@ const requestOfChat: Decisions = {
   [own]:
     "max_completion_tokens max_tokens messages metadata model parallel_tool_calls prompt_cache_key prompt_cache_retention reasoning_effort response_format safety_identifier service_tier stop store stream stream_options temperature tool_choice tools top_p user verbosity",
   [raw]:
-    "frequency_penalty logit_bias logprobs moderation prediction presence_penalty prompt_cache_options seed top_logprobs web_search_options",
-  "sound that comes back is not a part of a turn yet": "audio modalities",
+    "audio frequency_penalty logit_bias logprobs modalities moderation prediction presence_penalty prompt_cache_options seed top_logprobs web_search_options",
   "tools took the place of it": "function_call functions",
   "a turn has one answer": "n"
 }

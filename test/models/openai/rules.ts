@@ -222,7 +222,8 @@ export const chatProblems = (body: Any): ReadonlyArray<string> => {
         must(before !== "assistant", `${index}: two assistant messages`)
         must(message.tool_calls === undefined || message.tool_calls.length > 0, `${index}: empty tool_calls`)
         must(
-          isText(message.content) || (message.content === null && message.tool_calls !== undefined),
+          isText(message.content) ||
+            (message.content === null && (message.tool_calls !== undefined || isText(message.audio?.id))),
           `${index}: empty answer`
         )
         for (const call of message.tool_calls ?? []) {

@@ -9,6 +9,7 @@ import { listOf, merge, objectOf, objectsOf, placeOf, stringOf } from "../wire/r
 import { type Called, type ChatTurn, finishTurn, type Said } from "./chatTurn.ts"
 import { failedCall, failureOf } from "./failure.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
+import { addSound } from "./sound.ts"
 
 /** The further context of this decoder. Without `thinkTags` the text is taken as it is. */
 export interface ChatDecodeContext extends DecodeContext {
@@ -112,7 +113,8 @@ export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDec
     model: undefined,
     refused: false,
     logprobs: [],
-    extra: undefined
+    extra: undefined,
+    sound: { pieces: [], id: undefined, until: undefined }
   }
 
   const say = ({ kind, text }: Spoken, field: string | undefined): void => assembler.continue(kind, text, { field })
@@ -156,6 +158,8 @@ export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDec
     const delta = objectOf(choice["delta"]) ?? objectOf(choice["message"]) ?? {}
     addReasoning(delta)
     sayContent(delta["content"])
+    const sound = objectOf(delta["audio"])
+    if (sound !== undefined) say({ kind: "text", text: addSound(turn.sound, sound) }, undefined)
     for (const one of objectsOf(objectOf(choice["logprobs"])?.["content"])) turn.logprobs.push(one)
     const refusal = stringOf(delta["refusal"]) ?? ""
     if (refusal !== "") turn.refused = true

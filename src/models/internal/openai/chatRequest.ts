@@ -37,6 +37,7 @@ import { inContent } from "./chatDecode.ts"
 import { audioFormat, fileName, imageUrl, isPdf, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
+import { soundIn } from "./sound.ts"
 import { thinkingFields } from "./thinking.ts"
 
 type Definitions = ReturnType<ReturnType<typeof makeToolbox>>["definitions"]
@@ -59,7 +60,7 @@ export interface ChatSettings {
 
 const reserved = new Set(["model", "messages", "stream", "tools", "tool_choice", "n"])
 
-const dialectOf = ({ provider, ways }: ChatSettings): Dialect => ({
+const dialectOf = ({ model, provider, ways }: ChatSettings): Dialect => ({
   provider,
   systemMessages: "fold",
   reasoning: "own",
@@ -68,6 +69,8 @@ const dialectOf = ({ provider, ways }: ChatSettings): Dialect => ({
     if (audioFormat(block) !== undefined) return ways.audio
     return ways.documents !== "none" && (isPdf(block) || (ways.documents === "file" && readsFileId(block)))
   },
+  madeMedia: ({ providerData }, data) =>
+    data?.["model"] === model && dataOf(providerData, { provider })?.["sound"] !== undefined,
   asText: textOfFile,
   toolMedia: "after",
   humanFirst: false,
@@ -154,11 +157,13 @@ const assistant = (turn: AiTurn, settings: ChatSettings, names: ToolNames): Chat
     ...only("extra_content", extraOf(turn, call, settings))
   }))
   const { content: thoughts, ...reasoning } = reasoningFields(turn, settings)
-  const content = text === "" ? null : text
+  const sound = soundIn(turn, settings)
+  const content = text === "" || sound !== undefined ? null : text
   return {
     role: "assistant",
     // A server that thinks in parts of its content reads them back there.
     content: Array.isArray(thoughts) ? [...thoughts, ...(text === "" ? [] : [{ type: "text", text }])] : content,
+    ...(sound === undefined ? {} : { audio: { id: sound } }),
     ...reasoning,
     ...only("extra_content", isOwn(turn, settings) ? objectOf(turn.data?.["extra"]) : undefined),
     ...(calls.length === 0 ? {} : { tool_calls: calls })
@@ -232,7 +237,12 @@ export const makeChatWriter = (settings: ChatSettings) => {
     maxOutputTokens: ways.maxTokens,
     reasoningEffort: "reasoning_effort"
   }
-  const write = rememberTurns((turn, names: ToolNames) => messagesOf(turn, settings, names))
+  const writeOnce = rememberTurns((turn, names: ToolNames) => messagesOf(turn, settings, names))
+  // The id of a recording is known for a time, so such a turn is written anew.
+  const write = (turn: Turn, names: ToolNames) =>
+    turn.role === "ai" && turn.content.some((block) => block.type === "text" && block.media !== undefined)
+      ? messagesOf(turn, settings, names)
+      : writeOnce(turn, names)
   const thinking = (level: ThinkingLevel): JsonObject => thinkingFields(ways.thinking, level, settings.efforts)
   const systemMessage = keepLast((content: string): ChatCompletionMessageParam => ({ role: "system", content }))
   const toolsOf = keepLast((definitions: Definitions) =>

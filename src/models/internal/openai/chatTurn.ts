@@ -7,6 +7,7 @@ import type { Assembler, Call, Speech } from "../turn/assembler.ts"
 import { cited } from "../turn/citations.ts"
 import { countOf, objectOf } from "../wire/read.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
+import { type Sound, soundBlock } from "./sound.ts"
 
 /** Data of a text or of reasoning: the field that it came in. */
 export interface Said {
@@ -37,6 +38,8 @@ export interface ChatTurn {
   readonly logprobs: Array<JsonObject>
   /** Data that has to come back with the message. */
   extra: JsonObject | undefined
+  /** The answer as it is spoken. */
+  readonly sound: Sound
 }
 
 const lengths = new Set(["length", "max_tokens", "model_length", "max_output_tokens"])
@@ -114,6 +117,8 @@ export const finishTurn = (
     // Reasoning that is only for the server's eyes.
     pieces.unshift({ _tag: "block", block: Content.reasoning("", own({ details: turn.details })) })
   }
+  const spoken = soundBlock(turn.sound, origin.provider)
+  if (spoken !== undefined) assembler.add({ _tag: "block", block: spoken })
   const finish = (turn.finish ?? "").toLowerCase()
   const stop = stopOf(finish)
   for (const call of calls) call.name = names.own(call.name)

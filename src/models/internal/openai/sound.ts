@@ -1,0 +1,58 @@
+/** Sound of OpenAI's models: the answer that is spoken, and its id, by which it goes back. */
+import * as Base64 from "effect/encoding/Base64"
+import * as Result from "effect/Result"
+import { type Block, file } from "../../../core/Content.ts"
+import type { JsonObject } from "../../../core/Json.ts"
+import { defined } from "../../../support/json/defined.ts"
+import { dataOf } from "../turn/dialect.ts"
+import type { AiTurn } from "../turn/normalize.ts"
+import { countOf, stringOf } from "../wire/read.ts"
+
+/** What a stream has told of a recording. */
+export interface Sound {
+  readonly pieces: Array<Uint8Array>
+  id: string | undefined
+  /** The second from which on the id is not known any more. */
+  until: number | undefined
+}
+
+/** The one form of sound that OpenAI streams: 16 bits, little-endian. */
+const streamedType = "audio/pcm;rate=24000"
+
+/** Adds a piece of a recording, and gives the words in it. */
+export const addSound = (sound: Sound, piece: JsonObject): string => {
+  const data = Result.getOrElse(Base64.decode(stringOf(piece["data"]) ?? ""), () => new Uint8Array())
+  if (data.length > 0) sound.pieces.push(data)
+  sound.id = stringOf(piece["id"]) ?? sound.id
+  sound.until = countOf(piece["expires_at"]) ?? sound.until
+  return stringOf(piece["transcript"]) ?? ""
+}
+
+const join = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const whole = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.length
+  }
+  return whole
+}
+
+/** Makes a block of a recording, if there was one. */
+export const soundBlock = ({ id, pieces, until }: Sound, provider: string): Block | undefined => {
+  if (pieces.length === 0) return undefined
+  const block = file({ base64: Base64.encode(join(pieces)), mimeType: streamedType })
+  return id === undefined ? block : { ...block, providerData: { [provider]: defined({ sound: id, until }) } }
+}
+
+/** Finds the id of what a turn says, while the server knows it. A turn with further texts is written in words. */
+export const soundIn = (turn: AiTurn, settings: { readonly provider: string }): string | undefined => {
+  const spoken = turn.content.filter((block) => block.type === "text" && block.media !== undefined)
+  const data = dataOf(spoken[0]?.providerData, settings)
+  const isWhole = spoken.length === 1 && turn.content.filter(({ type }) => type === "text").length <= 2
+  const until = countOf(data?.["until"]) ?? 0
+  return isWhole && until * 1_000 > Date.now() + margin ? stringOf(data?.["sound"]) : undefined
+}
+
+/** Time that a request may take to be read, in milliseconds. */
+const margin = 60_000
