@@ -4,13 +4,19 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { Content, Message } from "effect-deepagents"
+import { ChatModels } from "effect-deepagents/models"
 import { TestClock } from "effect/testing"
 import { catalogueLayer } from "../../src/cli/internal/config/catalogue.ts"
 import { limitsIn } from "../../src/cli/internal/config/modelLimits.ts"
 import type { Places } from "../../src/cli/internal/config/places.ts"
 import { refresh } from "../../src/cli/internal/config/refreshCatalogue.ts"
-import { ModelCatalogue } from "../../src/models/ModelCatalogue.ts"
+import { overlay, parseCatalogue, shipped } from "../../src/models/internal/facts/catalogue.ts"
+import { convert, ModelCatalogue } from "../../src/models/ModelCatalogue.ts"
+import { askAll, request } from "../models/openai/asking.ts"
+import { chunk } from "../models/openai/wire.ts"
+import * as Server from "../models/servers/openai.ts"
 
 const places = Effect.map(
   Effect.acquireRelease(
@@ -120,6 +126,39 @@ describe("deepagents models refresh", () => {
 })
 
 describe("limits that providers list", () => {
+  it.live("decide whether a model is asked to think, and let it see, as OpenRouter's list says", () =>
+    Effect.gen(function* () {
+      const image = { input_modalities: ["text", "image"] }
+      const listed = (id: string, supported_parameters: ReadonlyArray<string>) => ({
+        id,
+        context_length: 9_000,
+        architecture: image,
+        supported_parameters
+      })
+      // A vendor's model keeps what is known of it.
+      const known = { id: "openai/gpt-5.4", context_length: 9_000 }
+      const body = { data: [listed("acme/thinks", ["tools", "reasoning"]), listed("acme/talks", ["tools"]), known] }
+      const text = yield* convert("list", source, Object.fromEntries([limitsIn("openrouter", body)]))
+      const rows = Layer.succeed(ModelCatalogue, overlay(shipped, parseCatalogue(text) ?? { providers: {} }))
+      const server = yield* Server.make
+      server.reply(Server.chunks([chunk({ content: "ok" }, "stop")]))
+      const ask = (model: string) =>
+        Effect.gen(function* () {
+          const layer = ChatModels.resolve(`openrouter:${model}`, {
+            apiKey: Redacted.make("k"),
+            baseURL: server.url,
+            thinking: "high"
+          }).pipe(Layer.provide(rows))
+          yield* askAll(layer, [request([Message.human([Content.image({ url: "https://example.com/a.png" })])])])
+          const { body: sent, text: whole } = server.seen.at(-1) ?? { body: {}, text: "" }
+          return [sent.reasoning, whole.includes("https://example.com/a.png")]
+        })
+      expect(yield* ask("acme/thinks")).toEqual([{ effort: "high" }, true])
+      expect(yield* ask("acme/talks")).toEqual([undefined, true])
+      expect((yield* ask("openai/gpt-5.4"))[0]).toEqual({ effort: "high" })
+    }).pipe(Effect.scoped)
+  )
+
   it("are read in the words of each, and prices are left alone", () => {
     expect(
       limitsIn("anthropic", {
@@ -144,11 +183,20 @@ describe("limits that providers list", () => {
             context_length: 9,
             pricing: { prompt: "1" },
             architecture: { input_modalities: ["text"] },
+            supported_parameters: ["tools"],
             top_provider: { max_completion_tokens: 3 }
           }
         ]
       })
-    ).toEqual(["openrouter", { "acme/one": { in: 9, out: 3, vision: false } }])
+    ).toEqual(["openrouter", { "acme/one": { in: 9, out: 3, vision: false, efforts: "" } }])
+    expect(
+      limitsIn("mistral", {
+        data: [
+          { id: "m-1", max_context_length: 9, capabilities: { vision: true, reasoning: false } },
+          { id: "m-2", max_context_length: 9, capabilities: { vision: false, reasoning: true } }
+        ]
+      })
+    ).toEqual(["mistral", { "m-1": { in: 9, vision: true, efforts: "" }, "m-2": { in: 9, vision: false } }])
     expect(
       limitsIn("vllm", {
         data: [

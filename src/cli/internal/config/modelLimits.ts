@@ -1,4 +1,4 @@
-/** The limits and abilities of models that providers list. Prices are never taken from there. */
+/** The limits and abilities of models, as providers list them. Prices are never taken from there. */
 import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { defined } from "../../../support/json/defined.ts"
 
@@ -7,6 +7,7 @@ interface Limits {
   readonly in?: number
   readonly out?: number
   readonly vision?: boolean
+  readonly efforts?: string
 }
 
 const isCount = (value: Json | undefined): value is number => Number.isSafeInteger(value) && Number(value) > 0
@@ -30,6 +31,16 @@ const visionIn = (model: JsonObject): boolean | undefined => {
   return typeof abilities["vision"] === "boolean" ? abilities["vision"] : undefined
 }
 
+/** OpenRouter maps every effort to the model's own. */
+const mapped = "none minimal low medium high xhigh max"
+
+/** Gives the efforts of a model, if a list says that it reasons. The list of Mistral names no efforts. */
+const effortsIn = (model: JsonObject): string | undefined => {
+  const { supported_parameters: parameters } = model
+  if (Array.isArray(parameters)) return parameters.includes("reasoning") ? mapped : ""
+  return inside(model, "capabilities")["reasoning"] === false ? "" : undefined
+}
+
 const limitsOf = (model: JsonObject): Limits => {
   const input = countIn(
     model,
@@ -44,7 +55,7 @@ const limitsOf = (model: JsonObject): Limits => {
     countIn(model, "max_completion_tokens", "outputTokenLimit", "max_output_tokens", "max_tokens") ??
     countIn(inside(model, "top_provider"), "max_completion_tokens")
   const vision = visionIn(model)
-  return defined({ in: input, out: output === input ? undefined : output, vision })
+  return defined({ in: input, out: output === input ? undefined : output, vision, efforts: effortsIn(model) })
 }
 
 const isName = (name: unknown): name is string => typeof name === "string" && /^[\w./:@+-]{1,200}$/.test(name)

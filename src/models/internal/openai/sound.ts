@@ -8,7 +8,7 @@ import { dataOf } from "../turn/dialect.ts"
 import type { AiTurn } from "../turn/normalize.ts"
 import { countOf, stringOf } from "../wire/read.ts"
 
-/** What a stream has told of a recording. */
+/** The pieces of a recording, while it is streamed. */
 export interface Sound {
   readonly pieces: Array<Uint8Array>
   id: string | undefined
@@ -45,7 +45,7 @@ export const soundBlock = ({ id, pieces, until }: Sound, provider: string): Bloc
   return id === undefined ? block : { ...block, providerData: { [provider]: defined({ sound: id, until }) } }
 }
 
-/** Finds the id of what a turn says, while the server knows it. A turn with further texts is written in words. */
+/** Finds the id of a spoken turn, while the server knows it. A turn with further texts is written in words. */
 export const soundIn = (turn: AiTurn, settings: { readonly provider: string }): string | undefined => {
   const spoken = turn.content.filter((block) => block.type === "text" && block.media !== undefined)
   const data = dataOf(spoken[0]?.providerData, settings)

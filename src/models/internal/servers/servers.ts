@@ -233,7 +233,8 @@ export const factsAt = (server: Server, model: string, catalogue: Catalogue = sh
     .replace(/:[a-z]+$/, "")
     .split("/")
   const own = findIn(catalogue, server.name, model)
-  if (own !== undefined) return own
   const facts = valueAt(vendors, vendor)?.(name, catalogue)
+  // The efforts of the vendor stay, if the row has no efforts.
+  if (own !== undefined) return own.efforts.length > 0 ? own : { ...own, efforts: facts?.efforts ?? own.efforts }
   return facts === undefined ? undefined : { ...facts, prices: undefined }
 }
