@@ -1,9 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { ChatModel, Content, Message } from "effect-deepagents"
+import { Effect, Layer, Redacted } from "effect"
+import { ChatModel, Content, Message, type ModelError } from "effect-deepagents"
+import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+import { KeyValueStore } from "effect/persistence"
 import { serve } from "./hostile/server.ts"
 import { type Wire, wires } from "./hostile/wires.ts"
 import { askAll, request } from "./openai/asking.ts"
+import { type Batches, serveClaude, serveOpenAi } from "./servers/batches.ts"
 import { hello, tick, toldOf, tools } from "./support.ts"
 
 const json = JSON.stringify
@@ -116,6 +120,33 @@ const talk = Effect.fnUntraced(function* (
 const once = (wire: Wire, events: ReadonlyArray<string>, over: Partial<ChatModel.ModelRequest> = {}) =>
   talk(wire, [events], () => [request(hello, { tools, ...over })])
 
+const apiKey = Redacted.make("sk-canary-support-0123456789")
+
+type Batched = Layer.Layer<ChatModel.ChatModel, ModelError.ModelError, KeyValueStore.KeyValueStore>
+
+const quick = { window: 5, interval: 5 }
+
+/** A server of batches, and the layer that uses it. */
+const batched: {
+  readonly [wire: string]: readonly [typeof serveOpenAi, (server: Batches) => Batched]
+} = {
+  OpenAiChatModel: [
+    serveOpenAi,
+    ({ url }) => OpenAiChatModel.layerBatch({ model: "gpt-5.4", apiKey, baseURL: `${url}/v1`, ...quick })
+  ],
+  AnthropicChatModel: [
+    serveClaude,
+    ({ url }) => AnthropicChatModel.layerBatch({ model: "claude-opus-5-5", apiKey, baseURL: url, ...quick })
+  ]
+}
+
+/** An answer to any upload, in the words of all providers. */
+const uploaded = JSON.stringify({
+  id: "file-1",
+  type: "file",
+  file: { name: "files/f1", state: "ACTIVE", expirationTime: "2099-01-01T00:00:00Z" }
+})
+
 type Row = (wire: Wire, own: Words) => Effect.Effect<string, unknown, never>
 
 /** The rows of the table, each with what a provider's adapter shows when it is tried. */
@@ -207,6 +238,55 @@ const rows: { readonly [row: string]: Row } = {
       : Effect.map(once(wire, [...wire.open, ...wire.text("a"), ...wire.close("stop", cached)]), ({ message }) =>
           tick(message?.usage?.cacheReadTokens === 7)
         ).pipe(Effect.scoped),
+  "many requests in a batch, at half the price": ({ name }) =>
+    Effect.gen(function* () {
+      const [serveBatches, layerOf] = batched[name] ?? []
+      if (serveBatches === undefined || layerOf === undefined) return ""
+      const server = yield* serveBatches
+      server.isDone = true
+      const layer = Layer.provide(layerOf(server), KeyValueStore.layerMemory)
+      const [outcome] = yield* askAll(layer, [request([Message.human("say yes")])])
+      return tick(
+        outcome?.message !== undefined && Message.text(outcome.message) === "YES" && server.batches.length === 1
+      )
+    }).pipe(Effect.scoped),
+  "large images and files are uploaded once": (wire) =>
+    Effect.gen(function* () {
+      const paths: Array<string> = []
+      const server = yield* serve(() => (response, { headers, url = "" }, text) => {
+        const isTurn = text.includes('"file-1"') || text.includes("files/f1") || text.includes("cGljdHVyZS")
+        paths.push(isTurn ? "turn" : url)
+        if (!isTurn) {
+          const at = `http://${headers.host}/put/1`
+          return void response
+            .writeHead(200, { "content-type": "application/json", "x-goog-upload-url": at })
+            .end(uploaded)
+        }
+        const events = [...wire.open, ...wire.text("a"), ...wire.close("stop")]
+        response.writeHead(200, { "content-type": wire.contentType }).end(Buffer.concat(events.map(wire.frame)))
+      })
+      const model = wire.model({ url: server.url, timeout: 20_000, options: { uploads: { above: 10 } } })
+      const base64 = Buffer.from("picture".repeat(9)).toString("base64")
+      const asked = request([Message.human([Content.image({ base64, mimeType: "image/png" })])])
+      // A layer without this option refuses it.
+      const outcomes = yield* Effect.orElseSucceed(askAll(model, [asked, asked]), () => [])
+      const turns = paths.filter((path) => path === "turn").length
+      const isOnce = paths.lastIndexOf("turn") - paths.indexOf("turn") === 1 && paths.at(-1) === "turn"
+      return tick(outcomes.length === 2 && turns === 2 && paths.length > 2 && isOnce)
+    }).pipe(Effect.scoped),
+  "tools change inside of a conversation (`abilities`)": (wire) =>
+    Effect.gen(function* () {
+      const bodies: Array<string> = []
+      const server = yield* serve(() => (response, _, text) => {
+        bodies.push(text)
+        const events = [...wire.open, ...wire.text("a"), ...wire.close("stop")]
+        response.writeHead(200, { "content-type": wire.contentType }).end(Buffer.concat(events.map(wire.frame)))
+      })
+      const options = { abilities: ["toolChanges"] }
+      const toolChanges = [{ after: 0, add: tools.slice(1), again: [], remove: [] }]
+      yield* askAll(wire.model({ url: server.url, timeout: 20_000, options }), [request(hello, { tools, toolChanges })])
+      return tick(/"(?:additional_tools|tool_addition)"/.test(bodies.at(-1) ?? ""))
+    }).pipe(Effect.scoped),
   "a cut stream is a failure, never an answer": (wire) =>
     Effect.map(once(wire, [...wire.open, ...wire.text("a")]), ({ error, message }) =>
       tick(error?.reason._tag === "BadResponse" && message === undefined)

@@ -51,6 +51,13 @@ const cutCall: ReadonlyArray<Part> = [
 
 type Rows = { readonly [row: string]: Effect.Effect<string, unknown> }
 
+/** Work of providers, which these layers have no word for. */
+const ownOfProviders: Rows = {
+  "many requests in a batch, at half the price": Effect.succeed(""),
+  "large images and files are uploaded once": Effect.succeed(""),
+  "tools change inside of a conversation (`abilities`)": Effect.succeed("")
+}
+
 const overEffectAi: Rows = {
   "streams text and tool arguments as they come": Effect.map(
     once([...text("a", "b"), ...call("c_1", "charge", {}), finish("tool-calls")]),
@@ -90,6 +97,7 @@ const overEffectAi: Rows = {
   "usage with cached tokens": Effect.map(once([...text("a"), finish("stop", { usage: cached })]), ({ message }) =>
     tick(message?.usage?.cacheReadTokens === 7)
   ),
+  ...ownOfProviders,
   "a cut stream is a failure, never an answer": Effect.map(once(text("a")), ({ failure, message }) =>
     tick(failure !== undefined && message === undefined)
   ),
@@ -192,6 +200,7 @@ const ofLlama: Rows = {
   ),
   "prompt cache": Effect.map(reused, (tokens) => (tokens > 0 ? "the context itself" : "")),
   "usage with cached tokens": Effect.map(reused, (tokens) => tick(tokens > 0)),
+  ...ownOfProviders,
   // There is no stream that somebody else could cut.
   "a cut stream is a failure, never an answer": Effect.succeed(""),
   "arguments cut by the output limit are not executed": Effect.map(

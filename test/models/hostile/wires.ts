@@ -18,6 +18,8 @@ export const headerSecret = "header-canary-0123456789"
 export interface Reached {
   readonly url: string
   readonly timeout: number
+  /** Further options of the layer. */
+  readonly options?: object
 }
 
 /** A call as a server writes it. What is `undefined` is left out. */
@@ -57,7 +59,8 @@ const json = JSON.stringify
 
 const sse = (event: string): Buffer => Buffer.from(`data: ${event}\n\n`)
 
-const reached = ({ timeout, url }: Reached, path: string) => ({
+const reached = ({ options, timeout, url }: Reached, path: string) => ({
+  ...options,
   baseURL: `${url}${path}`,
   timeout: Duration.millis(timeout),
   headers: { "x-tenant": Redacted.make(headerSecret) }
