@@ -16,8 +16,8 @@ export interface Logged {
 }
 
 /**
- * A leaf of the thread, and the frames that are not stored with it: all from `from` on, and before them those of calls
- * whose answers are not stored.
+ * A leaf of the thread, and the frames that are not stored with it: all from `from` on, and earlier frames of calls
+ * without a stored answer.
  */
 interface Save {
   readonly step: number
@@ -118,7 +118,7 @@ export const leave = (log: Log): void => {
 
 /**
  * Notes a stored leaf. Frames from `from` on may not be stored with it. `answers` are the calls whose answers are stored
- * now: until then the frames of a call are nowhere else, whatever is stored beside it.
+ * now: until then the frames of a call are nowhere else.
  */
 export const save = (log: Log, { id, step }: Leaf, from: number, answers: ReadonlyArray<string>): void => {
   for (const callId of answers) {
