@@ -149,6 +149,8 @@ const litellm = {
     supports_function_calling: true,
     supports_reasoning: true,
     supports_minimal_reasoning_effort: false,
+    deprecation_date: "2030-01-01",
+    successor_model: "gemini/gemini-10-flash",
     input_cost_per_token: price,
     output_cost_per_token: price
   }
@@ -166,6 +168,7 @@ describe("the source", () => {
         batch: [0.5, 1]
       })
       expect(providers["gemini"]?.["gemini-9-flash"]?.efforts).toBe("low medium high")
+      expect(providers["gemini"]?.["gemini-9-flash"]).toMatchObject({ until: "2030-01-01", next: "gemini-10-flash" })
       expect(Object.keys(providers["openai"] ?? {})).toEqual(expect.arrayContaining(["gpt-5.4"]))
       expect(String(yield* Effect.flip(ModelCatalogue.convert("it", "{}")))).toContain("it can't be used")
     })

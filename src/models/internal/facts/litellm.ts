@@ -119,6 +119,12 @@ const effortsOf = (provider: string, id: string, model: Model): string | undefin
   return levels.filter((level) => (family.includes(level) ? says(level) !== false : says(level) === true)).join(" ")
 }
 
+/** The name of a model without the source's prefix of its provider. */
+const nameOf = (provider: string, id: string | undefined): string | undefined => {
+  const prefix = valueAt(sources, provider)?.[1] ?? ""
+  return id?.startsWith(prefix) === true ? id.slice(prefix.length) : id
+}
+
 const rowOf = (provider: string, id: string, model: Model): Row => {
   const { max_input_tokens: input, max_output_tokens: output, search_context_cost_per_query: search } = model
   return dropUnset({
@@ -132,7 +138,7 @@ const rowOf = (provider: string, id: string, model: Model): Row => {
     long: bandsOf(model),
     search: search?.search_context_size_medium,
     until: model.deprecation_date,
-    next: model.successor_model
+    next: nameOf(provider, model.successor_model)
   })
 }
 
