@@ -55,8 +55,8 @@ export const withEditor = (
       () => Effect.undefined
     )
     if (onDisk !== undefined && onDisk.kind !== "text") return { text: undefined, isNew: false }
-    const found = yield* Effect.option(client.request("fs/read_text_file", { sessionId, path: at }))
-    const text = found._tag === "Some" ? found.value.content : undefined
+    const reply = yield* Effect.option(client.request("fs/read_text_file", { sessionId, path: at }))
+    const text = reply._tag === "Some" ? reply.value.content : undefined
     return { text, isNew: text === undefined && onDisk === undefined }
   })
 
@@ -76,10 +76,10 @@ export const withEditor = (
     const text = yield* textOf(path)
     if (text === undefined) return yield* sandbox.read(path, window)
     const copy = yield* copyOf(text)
-    const found = yield* Effect.mapError(copy.read(place, window), BackendError.at("read", path))
+    const file = yield* Effect.mapError(copy.read(place, window), BackendError.at("read", path))
     // An edit on the disk needs the version there.
     const version = canWrite === true ? versionOf(text) : (yield* sandbox.read(path, { limit: 0 })).version
-    return { ...found, path, version }
+    return { ...file, path, version }
   })
 
   const write: Sandbox["write"] = (path, content, settings) =>
@@ -128,7 +128,7 @@ export const withEditor = (
       : Effect.succeed(one)
 
   const download: Sandbox["download"] = (paths) =>
-    Effect.flatMap(sandbox.download(paths), (found) => Effect.forEach(found, withText))
+    Effect.flatMap(sandbox.download(paths), (files) => Effect.forEach(files, withText))
 
   return { ...sandbox, read, download, ...(canWrite === true ? { write, edit } : {}) }
 }

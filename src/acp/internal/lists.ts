@@ -91,8 +91,8 @@ export const makeLists = ({ registry }: Connection) => {
     }),
     "session/set_title": Effect.fnUntraced(function* ({ params }: Draft) {
       const method = "session/set_title"
-      const { sessionId, title: given } = yield* decodeAnswer(method, TitleRequest)(params)
-      const title = cut(cleanLine(given).trim(), longestTitle)
+      const { sessionId, title: rawTitle } = yield* decodeAnswer(method, TitleRequest)(params)
+      const title = cut(cleanLine(rawTitle).trim(), longestTitle)
       if (title === "") return yield* fail("Invalid", method, "the title is empty")
       yield* registry.check(method, sessionId)
       const threads = yield* registry.store

@@ -74,8 +74,8 @@ const contentOf = ({ change, cwd, request }: Asked): ReadonlyArray<Acp.ToolCallC
       ]
 
 /** Asks whether a call may run. */
-const askApproval = Effect.fnUntraced(function* (asked: Asked) {
-  const { gate, request, toolCallId } = asked
+const askApproval = Effect.fnUntraced(function* (inquiry: Asked) {
+  const { gate, request, toolCallId } = inquiry
   const always = request.byPerson === true ? undefined : gate.always(request)
   const options: ReadonlyArray<Option> = [
     { id: "once", name: "Allow", kind: "allow_once" },
@@ -89,11 +89,11 @@ const askApproval = Effect.fnUntraced(function* (asked: Asked) {
     title: cut(oneLine(request.description), 200),
     status: "pending",
     rawInput: request.arguments,
-    content: [...contentOf(asked)]
+    content: [...contentOf(inquiry)]
   }
-  const chosen = yield* choose(asked, toolCall, options)
-  if (chosen === "once") return Approval.approve(request)
-  if (chosen === "always" && always !== undefined) return yield* always.approve
+  const choice = yield* choose(inquiry, toolCall, options)
+  if (choice === "once") return Approval.approve(request)
+  if (choice === "always" && always !== undefined) return yield* always.approve
   return Approval.reject(request, nobody)
 })
 
@@ -121,8 +121,8 @@ const noForms =
   "the editor has no forms, so nobody can be asked for words here. Decide by yourself, or end with the question in your answer"
 
 /** Asks field by field, by options. A field that takes words can't be asked so. */
-const askFields = Effect.fnUntraced(function* (asked: Asked) {
-  const { request, toolCallId } = asked
+const askFields = Effect.fnUntraced(function* (inquiry: Asked) {
+  const { request, toolCallId } = inquiry
   const { message, requestedSchema } = Form.make(request)
   const fields = Object.entries(requestedSchema.properties)
   if (fields.some(([, field]) => valuesOf(field).length === 0)) return Approval.reject(request, noForms)
@@ -142,11 +142,11 @@ const askFields = Effect.fnUntraced(function* (asked: Asked) {
       status: "pending",
       content: [{ type: "content", content: { type: "text", text: question } }]
     }
-    const chosen = yield* choose(asked, toolCall, [
+    const choice = yield* choose(inquiry, toolCall, [
       ...options,
       { id: "reject", name: "Don't answer", kind: "reject_once" }
     ])
-    const index = options.findIndex(({ id }) => id === chosen)
+    const index = options.findIndex(({ id }) => id === choice)
     const value = values[index]
     if (value === undefined) return Approval.reject(request, "the person did not answer")
     answers[name] = value
@@ -159,7 +159,7 @@ const isQuestion = ({ allow, answer }: Approval.Request): boolean =>
   (answer !== undefined && allow.includes("respond")) || !allow.includes("approve")
 
 /** Asks the person at the client. A client that dies, fails or answers nonsense refuses. */
-export const askPerson = (asked: Asked): Effect.Effect<Approval.Decision> => {
-  if (!isQuestion(asked.request)) return askApproval(asked)
-  return Predicate.isObject(asked.client.can().elicitation?.form) ? askForm(asked) : askFields(asked)
+export const askPerson = (inquiry: Asked): Effect.Effect<Approval.Decision> => {
+  if (!isQuestion(inquiry.request)) return askApproval(inquiry)
+  return Predicate.isObject(inquiry.client.can().elicitation?.form) ? askForm(inquiry) : askFields(inquiry)
 }

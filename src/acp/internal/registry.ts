@@ -36,7 +36,7 @@ export interface Registry {
   /** Reads the facts about a stored session. Fails for an unknown id. */
   readonly check: (method: string, sessionId: string) => Effect.Effect<void, AcpError>
   /** Opens a session. Only one of two requests for the same session does. */
-  readonly open: (method: string, client: Client, asked: Opening) => Effect.Effect<Live, AcpError>
+  readonly open: (method: string, client: Client, opening: Opening) => Effect.Effect<Live, AcpError>
   readonly close: (live: Live) => Effect.Effect<void>
 }
 
@@ -46,19 +46,19 @@ export const makeRegistry = Effect.fnUntraced(function* <R>(
   const scope = yield* Effect.scope
   const context = yield* Effect.context<R | Scope.Scope>()
   const lives = new Map<string, Live>()
-  const opening = new Set<string>()
+  const openingIds = new Set<string>()
   const store = Effect.provideContext(parts.store, context)
 
-  const begin = Effect.fnUntraced(function* (method: string, client: Client, asked: Opening) {
-    yield* Effect.forEach([asked.cwd, ...asked.folders], (folder) => checkFolder(method, folder))
+  const begin = Effect.fnUntraced(function* (method: string, client: Client, opening: Opening) {
+    yield* Effect.forEach([opening.cwd, ...opening.folders], (folder) => checkFolder(method, folder))
     const threads = yield* store
     const own = yield* Scope.fork(scope)
-    const session = yield* parts.open(asked).pipe(
+    const session = yield* parts.open(opening).pipe(
       Effect.provideContext(Context.add(context, Scope.Scope, own)),
       Effect.onError((cause) => Scope.close(own, Exit.failCause(cause)))
     )
-    const live = makeLive({ client, opening: asked, scope: own, session, store: threads })
-    lives.set(asked.threadId, live)
+    const live = makeLive({ client, opening, scope: own, session, store: threads })
+    lives.set(opening.threadId, live)
     return live
   })
 
@@ -77,15 +77,15 @@ export const makeRegistry = Effect.fnUntraced(function* <R>(
         fail(reason._tag === "NotFound" ? "NotFound" : "Refused", method, message)
       )
     }),
-    open: Effect.fnUntraced(function* (method, client, asked) {
-      const { threadId } = asked
-      if (lives.has(threadId) || opening.has(threadId)) {
+    open: Effect.fnUntraced(function* (method, client, opening) {
+      const { threadId } = opening
+      if (lives.has(threadId) || openingIds.has(threadId)) {
         return yield* fail("Busy", method, `the session ${threadId} is open on this connection already`)
       }
-      opening.add(threadId)
+      openingIds.add(threadId)
       return yield* Effect.ensuring(
-        begin(method, client, asked),
-        Effect.sync(() => opening.delete(threadId))
+        begin(method, client, opening),
+        Effect.sync(() => openingIds.delete(threadId))
       )
     }),
     close: Effect.fnUntraced(function* (live) {

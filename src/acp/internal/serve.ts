@@ -59,7 +59,7 @@ export const connect = Effect.fnUntraced(function* <R>(
   const runWith = yield* FiberSet.makeRuntimePromise<never, unknown, unknown>()
   const context = yield* Effect.context<R | Scope.Scope>()
   let abilities: Acp.ClientCapabilities = {}
-  let known: Client | undefined
+  let client: Client | undefined
   const afterAnswer = (requestId: string | number | null, work: Effect.Effect<unknown>) =>
     wire.afterAnswer(requestId, () => void runWith(work))
   const methods = yield* Effect.cached(
@@ -68,8 +68,8 @@ export const connect = Effect.fnUntraced(function* <R>(
         makeMethods(parts, {
           afterAnswer,
           clientOf: (agent) => {
-            known ??= makeClient(agent, () => abilities)
-            return known
+            client ??= makeClient(agent, () => abilities)
+            return client
           }
         })
       ),

@@ -66,7 +66,7 @@ export interface Live {
 export const makeLive = (parts: Pick<Live, "client" | "opening" | "scope" | "session" | "store">): Live => {
   const { client, opening, session } = parts
   let described: Agent.Agent<unknown, unknown, unknown> | undefined
-  let tools: ReadonlyMap<string, Updates.Shown> = new Map()
+  let tools: ReadonlyMap<string, Updates.ToolFacts> = new Map()
   const { compaction, notices } = client.can().session ?? {}
   return {
     ...parts,
@@ -102,16 +102,16 @@ const advance = (live: Live, [state, updates]: readonly [Updates.State, Readonly
 }
 
 const announcedOf = (live: Live, id: string): Deferred.Deferred<void> => {
-  const known = live.announced.get(id) ?? Deferred.makeUnsafe<void>()
-  live.announced.set(id, known)
-  return known
+  const announcement = live.announced.get(id) ?? Deferred.makeUnsafe<void>()
+  live.announced.set(id, announcement)
+  return announcement
 }
 
 const show = (live: Live, event: AgentEvent): Effect.Effect<void> => {
-  const shown = advance(live, Updates.ofEvent(live.state, event, live.place))
+  const delivery = advance(live, Updates.ofEvent(live.state, event, live.place))
   return event._tag === "ApprovalRequested"
-    ? Effect.andThen(shown, Deferred.succeed(announcedOf(live, event.id), undefined))
-    : shown
+    ? Effect.andThen(delivery, Deferred.succeed(announcedOf(live, event.id), undefined))
+    : delivery
 }
 
 /** Joins the texts that follow each other. Events come together while the client reads slower than the model talks. */
@@ -151,7 +151,7 @@ const makeApprovals = (live: Live, machine: Sandbox.Service): Approval.Approvals
     const change = yield* Effect.orElseSucceed(Change.ofCall(machine, request), () => undefined)
     yield* Deferred.await(announcedOf(live, request.id))
     const one: Waiting = { request, decided: yield* Deferred.make<Approval.Decision>() }
-    const asked = askPerson({
+    const answer = askPerson({
       client,
       sessionId: opening.threadId,
       cwd: opening.cwd,
@@ -161,7 +161,7 @@ const makeApprovals = (live: Live, machine: Sandbox.Service): Approval.Approvals
       gate: session.gate
     })
     return yield* Effect.sync(() => waiting.add(one)).pipe(
-      Effect.andThen(Effect.raceFirst(asked, Deferred.await(one.decided))),
+      Effect.andThen(Effect.raceFirst(answer, Deferred.await(one.decided))),
       Effect.ensuring(
         Effect.sync(() => {
           waiting.delete(one)
@@ -320,10 +320,10 @@ const inputOf = Effect.fnUntraced(function* (live: Live, prompt: ReadonlyArray<A
   if (name === resumeCommand.name) return Checkpoint.resume(undefined)
   const command = live.session.commands?.().find((one) => one.name === name)
   if (command === undefined) return Message.human(yield* contentOf(prompt))
-  const said = yield* command.run(argument.trim(), askOf(live))
-  if (said._tag === "Send") return said.input
+  const reply = yield* command.run(argument.trim(), askOf(live))
+  if (reply._tag === "Send") return reply.input
   yield* send(live, [
-    { sessionUpdate: "agent_message_chunk", content: { type: "text", text: said.markdown } },
+    { sessionUpdate: "agent_message_chunk", content: { type: "text", text: reply.markdown } },
     ...Settings.updatesOf(live.session)
   ])
   return undefined

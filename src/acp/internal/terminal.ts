@@ -15,7 +15,8 @@ import type { Call } from "./updates.ts"
 /** The most bytes of output that the client keeps of a command. */
 const mostOutput = 1_000_000
 
-const lost = (error: AcpError) => BackendError.make("execute", "", { _tag: "Unavailable" }, { detail: error.message })
+const toBackendError = (error: AcpError) =>
+  BackendError.make("execute", "", { _tag: "Unavailable" }, { detail: error.message })
 
 const signals: { readonly [name: string]: number } = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGTERM: 15 }
 
@@ -49,7 +50,7 @@ export const withTerminal = (
         outputByteLimit: mostOutput,
         ...(env.length === 0 ? {} : { env })
       }),
-      lost
+      toBackendError
     )
     const at = { sessionId, terminalId }
     const run = Effect.gen(function* () {
@@ -57,18 +58,18 @@ export const withTerminal = (
       if (Option.isSome(call)) yield* onTerminal(call.value, terminalId)
       const limit = Duration.fromInputUnsafe(settings.timeout ?? "2 minutes")
       const ended = yield* client.request("terminal/wait_for_exit", at).pipe(
-        Effect.mapError(lost),
+        Effect.mapError(toBackendError),
         Effect.timeoutOrElse({
           duration: limit,
           orElse: () =>
-            Effect.flatMap(Effect.option(client.request("terminal/output", at)), (said) =>
+            Effect.flatMap(Effect.option(client.request("terminal/output", at)), (reply) =>
               Effect.fail(
                 BackendError.make(
                   "execute",
                   "",
                   { _tag: "TimedOut", limit: Duration.toMillis(limit) },
                   {
-                    detail: Option.match(said, {
+                    detail: Option.match(reply, {
                       onNone: () => undefined,
                       onSome: ({ output }) => output.slice(-2_000)
                     })
@@ -79,7 +80,7 @@ export const withTerminal = (
         }),
         Effect.onError(() => Effect.ignore(client.request("terminal/kill", at)))
       )
-      const { output, truncated } = yield* Effect.mapError(client.request("terminal/output", at), lost)
+      const { output, truncated } = yield* Effect.mapError(client.request("terminal/output", at), toBackendError)
       return { output, truncated, exitCode: exitCodeOf(ended) } satisfies Sandbox.Executed
     })
     return yield* Effect.ensuring(run, Effect.ignore(client.request("terminal/release", at)))

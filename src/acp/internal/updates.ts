@@ -16,7 +16,7 @@ import { withFolder } from "./paths.ts"
 type Update = Acp.SessionUpdate
 
 /** A call that the client knows. `count` tells calls with the same id of a model apart. */
-interface Known {
+interface CallState {
   readonly count: number
   readonly isOpen: boolean
   /** The client shows a diff or a terminal, which the result must not replace. */
@@ -27,7 +27,7 @@ interface Known {
 
 /** The part of a session that the client has seen. */
 export interface State {
-  readonly calls: HashMap.HashMap<string, Known>
+  readonly calls: HashMap.HashMap<string, CallState>
   readonly compactions: number
   readonly used: number
   readonly window: number | undefined
@@ -40,12 +40,12 @@ export const empty: State = { calls: HashMap.empty(), compactions: 0, used: 0, w
 /** The surroundings of updates: the folder, the tools, and the abilities of the client. */
 export interface Place {
   readonly cwd: string
-  readonly annotations: (tool: string) => Shown | undefined
+  readonly annotations: (tool: string) => ToolFacts | undefined
   readonly client: { readonly compaction: boolean; readonly notices: boolean }
 }
 
 /** The facts on a tool that a client shows. */
-export interface Shown {
+export interface ToolFacts {
   readonly annotations: Annotations
   readonly parameters: JsonObject
 }
@@ -68,15 +68,15 @@ const idOf = (key: string, count: number): string => (count === 1 ? key : `${key
 const text = (value: string): Acp.ToolCallContent => ({ type: "content", content: { type: "text", text: value } })
 
 /** The kind of a call, by what its tool says about itself. */
-const kindOf = (shown: Shown | undefined): Acp.ToolKind => {
-  if (shown === undefined) return "other"
-  const { addresses, destructive, editsFiles, openWorld, readOnly, runsCommands } = shown.annotations
+const kindOf = (tool: ToolFacts | undefined): Acp.ToolKind => {
+  if (tool === undefined) return "other"
+  const { addresses, destructive, editsFiles, openWorld, readOnly, runsCommands } = tool.annotations
   if (editsFiles === true) return "edit"
   if (runsCommands === true) return "execute"
   if (addresses !== undefined && addresses.length > 0 && readOnly === true) return "fetch"
   if (destructive === true && openWorld !== true) return "delete"
   if (readOnly !== true) return "other"
-  const names = isObject(shown.parameters["properties"]) ? Object.keys(shown.parameters["properties"]) : []
+  const names = isObject(tool.parameters["properties"]) ? Object.keys(tool.parameters["properties"]) : []
   return names.some((name) => name === "pattern" || name === "query") ? "search" : openWorld === true ? "fetch" : "read"
 }
 
@@ -95,9 +95,9 @@ const locationsOf = (args: JsonObject, cwd: string): ReadonlyArray<Acp.ToolCallL
 }
 
 /** The change that the arguments of an edit describe. */
-const diffOf = (args: JsonObject, shown: Shown | undefined, cwd: string): ReadonlyArray<Acp.ToolCallContent> => {
+const diffOf = (args: JsonObject, tool: ToolFacts | undefined, cwd: string): ReadonlyArray<Acp.ToolCallContent> => {
   const { content, file_path: path, new_string: to, old_string: from } = args
-  if (shown?.annotations.editsFiles !== true || typeof path !== "string") return []
+  if (tool?.annotations.editsFiles !== true || typeof path !== "string") return []
   const at = withFolder(path, cwd)
   if (typeof content === "string") return [{ type: "diff", path: at, newText: content }]
   return typeof from === "string" && typeof to === "string"
@@ -114,21 +114,21 @@ const announce = (
   place: Place
 ): Step => {
   const key = keyOf(call)
-  const known = Option.getOrUndefined(HashMap.get(state.calls, key))
-  const shown = place.annotations(call.toolName)
-  if (known?.isOpen === true) {
-    const update: Update = { sessionUpdate: "tool_call_update", toolCallId: idOf(key, known.count), status }
+  const callState = Option.getOrUndefined(HashMap.get(state.calls, key))
+  const tool = place.annotations(call.toolName)
+  if (callState?.isOpen === true) {
+    const update: Update = { sessionUpdate: "tool_call_update", toolCallId: idOf(key, callState.count), status }
     return [state, [update]]
   }
-  const count = (known?.count ?? 0) + 1
-  const diff = diffOf(args, shown, place.cwd)
+  const count = (callState?.count ?? 0) + 1
+  const diff = diffOf(args, tool, place.cwd)
   const locations = locationsOf(args, place.cwd)
   const update: Update = {
     sessionUpdate: "tool_call",
     toolCallId: idOf(key, count),
     title: titleOf(call, args),
     name: call.toolName,
-    kind: kindOf(shown),
+    kind: kindOf(tool),
     status,
     rawInput: args,
     ...(diff.length === 0 ? {} : { content: [...diff] }),
@@ -137,27 +137,27 @@ const announce = (
   return [withCall(state, key, { count, isOpen: true, isShown: diff.length > 0 }), [update]]
 }
 
-const withCall = (state: State, key: string, known: Known): State => ({
+const withCall = (state: State, key: string, callState: CallState): State => ({
   ...state,
-  calls: HashMap.set(state.calls, key, known)
+  calls: HashMap.set(state.calls, key, callState)
 })
 
 /** The id by which the client knows a call. */
 export const callId = (state: State, call: Call): string => {
   const key = keyOf(call)
-  const known = Option.getOrUndefined(HashMap.get(state.calls, key))
-  return idOf(key, known?.count ?? 1)
+  const callState = Option.getOrUndefined(HashMap.get(state.calls, key))
+  return idOf(key, callState?.count ?? 1)
 }
 
 /** Marks a call whose content the client shows by itself, such as a terminal. */
 export const showing = (state: State, call: Call): State => {
   const key = keyOf(call)
-  const known = Option.getOrUndefined(HashMap.get(state.calls, key))
-  return known === undefined ? state : withCall(state, key, { ...known, isShown: true })
+  const callState = Option.getOrUndefined(HashMap.get(state.calls, key))
+  return callState === undefined ? state : withCall(state, key, { ...callState, isShown: true })
 }
 
 /** Ends a call. A failure always shows its text; a result that the client shows already keeps it. */
-const end = (state: State, call: Call, said: string, isError: boolean, place: Place): Step => {
+const end = (state: State, call: Call, resultText: string, isError: boolean, place: Place): Step => {
   const key = keyOf(call)
   const [announced, before] = HashMap.get(state.calls, key).pipe(
     Option.filter(({ isOpen }) => isOpen),
@@ -167,14 +167,18 @@ const end = (state: State, call: Call, said: string, isError: boolean, place: Pl
       onSome: (): Step => [state, []]
     })
   )
-  const known = Option.getOrElse(HashMap.get(announced.calls, key), () => ({ count: 1, isOpen: true, isShown: false }))
+  const callState = Option.getOrElse(HashMap.get(announced.calls, key), () => ({
+    count: 1,
+    isOpen: true,
+    isShown: false
+  }))
   const update: Update = {
     sessionUpdate: "tool_call_update",
-    toolCallId: idOf(key, known.count),
+    toolCallId: idOf(key, callState.count),
     status: isError ? "failed" : "completed",
-    ...(known.isShown && !isError ? {} : { content: [text(clean(said))] })
+    ...(callState.isShown && !isError ? {} : { content: [text(clean(resultText))] })
   }
-  return [withCall(announced, key, { ...known, isOpen: false }), [...before, update]]
+  return [withCall(announced, key, { ...callState, isOpen: false }), [...before, update]]
 }
 
 /** Ends all calls that a turn left open. */
@@ -185,7 +189,10 @@ export const closeCalls = (state: State): Step => {
     toolCallId: idOf(key, count),
     status: "failed"
   }))
-  const closed = open.reduce((calls, [key, known]) => HashMap.set(calls, key, { ...known, isOpen: false }), state.calls)
+  const closed = open.reduce(
+    (calls, [key, callState]) => HashMap.set(calls, key, { ...callState, isOpen: false }),
+    state.calls
+  )
   return [{ ...state, calls: closed }, updates]
 }
 
@@ -232,8 +239,8 @@ const compact = (state: State, place: Place, tokens: number): Step => {
   return [next, [...updates, usageOf(next)]]
 }
 
-const say = (kind: "agent_message_chunk" | "agent_thought_chunk", said: string): ReadonlyArray<Update> =>
-  said === "" ? [] : [{ sessionUpdate: kind, content: { type: "text", text: said } }]
+const say = (kind: "agent_message_chunk" | "agent_thought_chunk", words: string): ReadonlyArray<Update> =>
+  words === "" ? [] : [{ sessionUpdate: kind, content: { type: "text", text: words } }]
 
 type Event = AgentEvent.AgentEvent
 
@@ -245,29 +252,29 @@ const isRoot = ({ path }: Pick<Event, "path">): boolean => path.length < 2
 
 const progress = (state: State, event: AgentEvent.Of<"ToolProgress">): Step => {
   const key = keyOf(event)
-  const known = Option.getOrUndefined(HashMap.get(state.calls, key))
-  if (known === undefined || !known.isOpen || known.isShown) return [state, []]
+  const callState = Option.getOrUndefined(HashMap.get(state.calls, key))
+  if (callState === undefined || !callState.isOpen || callState.isShown) return [state, []]
   const content = [text(View.describeProgress(event.progress))]
-  return [state, [{ sessionUpdate: "tool_call_update", toolCallId: idOf(key, known.count), content }]]
+  return [state, [{ sessionUpdate: "tool_call_update", toolCallId: idOf(key, callState.count), content }]]
 }
 
 /** Announces a call that waits for a decision, or a question of a tool, which has a call of its own. */
 const request = (state: State, event: AgentEvent.Of<"ApprovalRequested">, place: Place): Step => {
   const [next, updates] = announce(state, event, event.arguments, "pending", place)
   const key = keyOf(event)
-  const known = Option.getOrUndefined(HashMap.get(next.calls, key))
+  const callState = Option.getOrUndefined(HashMap.get(next.calls, key))
   const isQuestion = event.toolDigest === undefined
-  return [known === undefined ? next : withCall(next, key, { ...known, isQuestion }), updates]
+  return [callState === undefined ? next : withCall(next, key, { ...callState, isQuestion }), updates]
 }
 
 /** Ends a question. A call that waited for a decision goes on, or ends by itself. */
 const resolve = (state: State, event: AgentEvent.Of<"ApprovalResolved">): Step => {
   const key = keyOf(event)
-  const known = Option.getOrUndefined(HashMap.get(state.calls, key))
-  if (known === undefined || !known.isOpen || known.isQuestion !== true) return [state, []]
+  const callState = Option.getOrUndefined(HashMap.get(state.calls, key))
+  if (callState === undefined || !callState.isOpen || callState.isQuestion !== true) return [state, []]
   const status = event.decision === "approve" || event.decision === "respond" ? "completed" : "failed"
-  const update: Update = { sessionUpdate: "tool_call_update", toolCallId: idOf(key, known.count), status }
-  return [withCall(state, key, { ...known, isOpen: false }), [update]]
+  const update: Update = { sessionUpdate: "tool_call_update", toolCallId: idOf(key, callState.count), status }
+  return [withCall(state, key, { ...callState, isOpen: false }), [update]]
 }
 
 const measure = (state: State, event: AgentEvent.Of<"ContextMeasured">): Step => {
@@ -324,7 +331,7 @@ const ofMessage = (state: State, message: Message.Message, place: Place): Step =
     return end(state, { ...call, callId: toolCallId, toolName }, Message.text(message), isError, place)
   }
   if (message.role !== "ai") return [state, []]
-  const said = [
+  const chunks = [
     ...say("agent_thought_chunk", Message.reasoning(message) ?? ""),
     ...say("agent_message_chunk", Message.text(message))
   ]
@@ -334,7 +341,7 @@ const ofMessage = (state: State, message: Message.Message, place: Place): Step =
       const [next, more] = announce(before, called, one.arguments, "in_progress", place)
       return [next, [...updates, ...more]]
     },
-    [state, said]
+    [state, chunks]
   )
 }
 

@@ -85,17 +85,17 @@ export const startChild = Effect.fnUntraced(function* <R>(sdk: Sdk, program: Pro
     ),
     ({ message }) => notStarted(`${program.command[0]} can't be started: ${message}`)
   )
-  let said = ""
+  let errorOutput = ""
   const decoder = new TextDecoder()
   yield* Effect.forkScoped(
     Effect.ignore(
       Stream.runForEach(handle.stderr, (chunk) =>
         Effect.sync(() => {
-          said = (said + decoder.decode(chunk, { stream: true })).slice(-keptWords)
+          errorOutput = (errorOutput + decoder.decode(chunk, { stream: true })).slice(-keptWords)
         })
       )
     )
   )
   const stream = yield* makeStream(sdk, { input: handle.stdout, output: handle.stdin }, {})
-  return { stream, words: () => `${visible(said)}${hint}`.trim() } satisfies Child
+  return { stream, words: () => `${visible(errorOutput)}${hint}`.trim() } satisfies Child
 })

@@ -32,13 +32,13 @@ export interface Answering {
 }
 
 /** The output of a command so far. */
-interface Shown {
+interface OutputBuffer {
   output: string
   isCut: boolean
 }
 
 interface Terminal {
-  readonly shown: Shown
+  readonly buffer: OutputBuffer
   readonly fiber: Fiber.Fiber<Acp.TerminalExitStatus>
 }
 
@@ -122,9 +122,9 @@ export const makeAnswering = (parts: {
         const command = commandOf(toolCall)
         if (command !== undefined) commands.push(command)
       }
-      const chosen = isAllowed ? allowing : rejecting
+      const option = isAllowed ? allowing : rejecting
       return {
-        outcome: chosen === undefined ? { outcome: "cancelled" } : { outcome: "selected", optionId: chosen.optionId }
+        outcome: option === undefined ? { outcome: "cancelled" } : { outcome: "selected", optionId: option.optionId }
       }
     }),
     read: Effect.fnUntraced(function* ({ limit, line, path }) {
@@ -166,30 +166,30 @@ export const makeAnswering = (parts: {
       if (!isPermitted && !(yield* ask(`runs ${line}`, { command: line, cwd: place ?? ".", env: variables }))) {
         return yield* new AcpError({ reason: "Refused", method, detail: "nobody allowed this" })
       }
-      const shown: Shown = { output: "", isCut: false }
+      const buffer: OutputBuffer = { output: "", isCut: false }
       const run = Stream.runFold(
         backend.executeStream(line, { cwd: place, env: variables }),
         (): Acp.TerminalExitStatus => ({ exitCode: null }),
         (status, event) => {
           if (event._tag === "Exited") return { exitCode: event.exitCode }
-          const output = shown.output + event.text
-          shown.isCut ||= output.length > limits.output
-          shown.output = output.slice(-limits.output)
+          const output = buffer.output + event.text
+          buffer.isCut ||= output.length > limits.output
+          buffer.output = output.slice(-limits.output)
           return status
         }
       ).pipe(Effect.orElseSucceed(() => killed))
       const fiber = yield* Effect.forkScoped(run)
       opened += 1
       const terminalId = `terminal-${opened}`
-      terminals.set(terminalId, { shown, fiber })
+      terminals.set(terminalId, { buffer, fiber })
       return { terminalId }
     }),
     output: Effect.fnUntraced(function* ({ terminalId }) {
-      const { fiber, shown } = yield* find("terminal/output", terminalId)
+      const { buffer, fiber } = yield* find("terminal/output", terminalId)
       const exit = fiber.pollUnsafe()
       return defined({
-        output: shown.output,
-        truncated: shown.isCut,
+        output: buffer.output,
+        truncated: buffer.isCut,
         exitStatus: exit === undefined ? undefined : exitOf(exit)
       })
     }),

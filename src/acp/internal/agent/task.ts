@@ -98,14 +98,14 @@ const connect = Effect.fnUntraced(function* (
   const inRun = <A>(work: Effect.Effect<A, AcpError, Scope.Scope>): Promise<A> =>
     run(
       Effect.gen(function* () {
-        const done = yield* Deferred.make<A, AcpError>()
+        const reply = yield* Deferred.make<A, AcpError>()
         // A suspension ends the run, and is no answer.
         const answered = Effect.matchEffect(work, {
-          onFailure: (error) => Deferred.fail(done, error),
-          onSuccess: (value) => Deferred.succeed(done, value)
+          onFailure: (error) => Deferred.fail(reply, error),
+          onSuccess: (value) => Deferred.succeed(reply, value)
         })
         yield* Queue.offer(news, { _tag: "Work", work: Effect.asVoid(answered) })
-        return yield* Effect.mapError(Deferred.await(done), toError)
+        return yield* Effect.mapError(Deferred.await(reply), toError)
       })
     )
   /** Work that asks nobody goes on beside the run. */
@@ -182,11 +182,11 @@ const openSession = Effect.fnUntraced(function* (
     Effect.map(request("session/new", { cwd, mcpServers: [] }), ({ sessionId }) => sessionId),
     () => Effect.sync(() => (isNew = true))
   )
-  const stored = yield* Agent.step("session", begin, Schema.String)
-  let sessionId = stored
+  const storedId = yield* Agent.step("session", begin, Schema.String)
+  let sessionId = storedId
   if (!isNew) {
     const canResume = agentCapabilities?.sessionCapabilities?.resume
-    const at = { sessionId: stored, cwd, mcpServers: [] }
+    const at = { sessionId: storedId, cwd, mcpServers: [] }
     if (Predicate.isObject(canResume)) yield* request("session/resume", at)
     else if (agentCapabilities?.loadSession === true) yield* request("session/load", at)
     else sessionId = yield* begin
@@ -201,7 +201,7 @@ const openSession = Effect.fnUntraced(function* (
     }),
     Schema.Boolean
   )
-  const words = isFirst ? task : sessionId === stored ? goOn : `${goOn}\n\n${task}`
+  const words = isFirst ? task : sessionId === storedId ? goOn : `${goOn}\n\n${task}`
   return { sessionId, words }
 })
 

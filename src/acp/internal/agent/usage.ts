@@ -25,10 +25,10 @@ export const increase = (
   const isReported = cost !== undefined && cost !== null && cost.currency.toUpperCase() === "USD"
   const total = isReported ? Math.max(before.cost, cost.amount) : before.cost
   const usage = make({ inputTokens: tokens, isEstimated: true })
-  const spent = isReported
+  const turnUsage = isReported
     ? { ...usage, cost: total - before.cost }
     : prices === undefined
       ? usage
       : priced(usage, prices)
-  return [{ used: now, cost: total }, spent]
+  return [{ used: now, cost: total }, turnUsage]
 }
