@@ -70,12 +70,12 @@ const isQuestion = (message: Message.Message): boolean => message.role === "huma
 
 /** The words of people since the last answer before them. */
 const wordsOf = (messages: ReadonlyArray<Message.Message>): string => {
-  const said: Array<string> = []
+  const texts: Array<string> = []
   for (const message of messages.toReversed()) {
-    if (isQuestion(message)) said.unshift(Message.text(message))
-    else if (said.length > 0 && message.role === "ai" && message.toolCalls.length === 0) break
+    if (isQuestion(message)) texts.unshift(Message.text(message))
+    else if (texts.length > 0 && message.role === "ai" && message.toolCalls.length === 0) break
   }
-  return cut(said.join("\n\n"), mostText)
+  return cut(texts.join("\n\n"), mostText)
 }
 
 const find = Effect.fnUntraced(function* (namespace: string, text: string, limit: number) {
@@ -105,8 +105,8 @@ const isAbout = ({ metadata }: Fact, entity: string): boolean =>
 /** Joins new knowledge about an entity with the fact that there is: an entity has one fact. */
 const keepEntity = Effect.fnUntraced(function* (namespace: string, entity: string, text: string) {
   const store = yield* MemoryStore
-  const found = yield* store.search(namespace, { text: entity, category: "entity", limit: 100 })
-  const before = found.find((fact) => isAbout(fact, entity))
+  const entityFacts = yield* store.search(namespace, { text: entity, category: "entity", limit: 100 })
+  const before = entityFacts.find((fact) => isAbout(fact, entity))
   const parts = before === undefined ? [] : before.text.slice(before.text.indexOf(": ") + 2).split("; ")
   if (parts.includes(text)) return
   const joined = [...parts, text]
@@ -137,9 +137,10 @@ const extract = Effect.fnUntraced(function* (run: Run, namespace: string) {
     systemPrompt: instruction(mark),
     messages: [Message.human(`${mark}\n${words}\n${mark}`)]
   })
-  const read = Result.flatMap(Parse.json(Message.text(answer)), ({ value }) => decodeLearned(value))
-  if (Result.isFailure(read)) return yield* run.warn(code, "The facts of this run could not be read, and none is kept.")
-  for (const { category = "general", entity, quote: proof, text } of read.success.facts.slice(0, 50)) {
+  const decoded = Result.flatMap(Parse.json(Message.text(answer)), ({ value }) => decodeLearned(value))
+  if (Result.isFailure(decoded))
+    return yield* run.warn(code, "The facts of this run could not be read, and none is kept.")
+  for (const { category = "general", entity, quote: proof, text } of decoded.success.facts.slice(0, 50)) {
     if (!isQuoteOf(proof, words)) continue
     const line = oneLine(text).slice(0, 1_000)
     if (entity === undefined || entity.trim() === "") {

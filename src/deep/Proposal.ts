@@ -114,19 +114,19 @@ export const apply = Effect.fnUntraced(function* ({
     if ((yield* readText(path)) === before) continue
     return yield* new ProposalError({ problem: `${oneLine(path)} has changed since; make the proposal anew` })
   }
-  const done: Array<Change> = []
+  const appliedChanges: Array<Change> = []
   yield* Effect.forEach(
     changes,
     (change) =>
       Effect.andThen(
         write(backend, change.path, change.before, change.after),
-        Effect.sync(() => done.push(change))
+        Effect.sync(() => appliedChanges.push(change))
       ),
     { discard: true }
   ).pipe(
     Effect.onError(() =>
       Effect.forEach(
-        done.toReversed(),
+        appliedChanges.toReversed(),
         ({ after, before, path }) => Effect.ignore(write(backend, path, after, before)),
         { discard: true }
       )
@@ -177,11 +177,11 @@ const readThread = Effect.fnUntraced(function* (threadId: string) {
 
 /** Reads the words of people in threads. Threads that `Taint` has ever marked are ignored, cleared ones too. */
 export const readWords = (threads: ReadonlyArray<string>): Effect.Effect<Words, SessionError, SessionStore> =>
-  Effect.map(Effect.forEach([...new Set(threads)], readThread), (read) => ({
-    material: read.flatMap(({ isMarked, threadId, words }) =>
+  Effect.map(Effect.forEach([...new Set(threads)], readThread), (threadWords) => ({
+    material: threadWords.flatMap(({ isMarked, threadId, words }) =>
       isMarked || words.trim() === "" ? [] : [{ threadId, words }]
     ),
-    ignored: read.flatMap(({ isMarked, threadId }) => (isMarked ? [threadId] : []))
+    ignored: threadWords.flatMap(({ isMarked, threadId }) => (isMarked ? [threadId] : []))
   }))
 
 /** A path whose last part has a dot is a file, also if it is not there yet. */
@@ -192,7 +192,7 @@ export const readFiles = Effect.fnUntraced(function* (
   paths: ReadonlyArray<string>
 ): Effect.fn.Return<Files, BackendError, Backend> {
   const backend = yield* Backend
-  const found = yield* Effect.forEach(paths, (path) =>
+  const pathLists = yield* Effect.forEach(paths, (path) =>
     isFile(path)
       ? Effect.succeed([path])
       : backend.glob({ path, pattern: "**/*.md", limit: mostFiles }).pipe(
@@ -203,7 +203,7 @@ export const readFiles = Effect.fnUntraced(function* (
           )
         )
   )
-  return yield* Effect.forEach([...new Set(found.flat())].slice(0, mostFiles), (path) =>
+  return yield* Effect.forEach([...new Set(pathLists.flat())].slice(0, mostFiles), (path) =>
     Effect.map(readText(path), (text) => ({ path, text }))
   )
 })
