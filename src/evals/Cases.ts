@@ -66,9 +66,9 @@ export const fromJsonl = (text: string): Effect.Effect<ReadonlyArray<Case>, Eval
       const parsed = parseJson(line)
       if (Result.isFailure(parsed)) return problem(where, "it is not JSON")
       if (!isObject(parsed.success)) return problem(where, "a case is an object")
-      const read = toCase(parsed.success, where, cases.length + 1)
-      if (Result.isFailure(read)) return read.failure
-      cases.push(read.success)
+      const result = toCase(parsed.success, where, cases.length + 1)
+      if (Result.isFailure(result)) return result.failure
+      cases.push(result.success)
     }
     return Effect.succeed(cases)
   })
@@ -97,13 +97,13 @@ export const fromCsv = (text: string): Effect.Effect<ReadonlyArray<Case>, EvalEr
       if (row.length > header.length) {
         return problem(where, `it has ${row.length} cells, and the first row names ${header.length}`)
       }
-      const raw = header.flatMap((given, column) => {
-        const [key, cell = ""] = [given.trim(), row[column]]
+      const raw = header.flatMap((heading, column) => {
+        const [key, cell = ""] = [heading.trim(), row[column]]
         return cell === "" ? [] : [[key, valueOf(otherNames.get(key) ?? key, cell)] as const]
       })
-      const read = toCase(Object.fromEntries(raw), where, index + 1)
-      if (Result.isFailure(read)) return read.failure
-      cases.push(read.success)
+      const result = toCase(Object.fromEntries(raw), where, index + 1)
+      if (Result.isFailure(result)) return result.failure
+      cases.push(result.success)
     }
     return Effect.succeed(cases)
   })

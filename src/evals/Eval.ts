@@ -293,12 +293,12 @@ export const suite = <
         )
       })
     const jobs = cases.flatMap((one) => Array.from({ length: trials }, (_, index) => ({ one, index: index + 1 })))
-    const done = yield* Effect.forEach(jobs, ({ index, one }) => runOne(one, index), { concurrency })
+    const outcomes = yield* Effect.forEach(jobs, ({ index, one }) => runOne(one, index), { concurrency })
     const report: Report = {
       agent: agent.name,
       k: options.k ?? trials,
       cases: cases.map(({ group, name }, place) => {
-        const own = done.slice(place * trials, (place + 1) * trials).filter((trial) => trial !== undefined)
+        const own = outcomes.slice(place * trials, (place + 1) * trials).filter((trial) => trial !== undefined)
         return { name, ...(group === undefined ? {} : { group }), expected: trials, trials: own }
       }),
       ...(progress.stopped === undefined ? {} : { stopped: progress.stopped })

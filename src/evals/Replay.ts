@@ -135,13 +135,13 @@ export const rerun = Effect.fnUntraced(function* <O, E, R>(
     const [first, ...others] = questions
     if (first === undefined) return yield* Effect.die("a turn begins with a question")
     let result = yield* ask(first)
-    let asked = 1
+    let askedCount = 1
     for (const question of others) {
       if (result.stopReason === "suspended") break
       result = yield* ask(question)
-      asked++
+      askedCount++
     }
-    return { threadId: fork.threadId, result, asked, questions: questions.length }
+    return { threadId: fork.threadId, result, asked: askedCount, questions: questions.length }
   }).pipe(Effect.provideService(Journal, makeJournal(store)))
 })
 

@@ -43,7 +43,7 @@ const scoreOf = (name: string, passed: boolean, evidence: string): Score => ({
   evidence
 })
 
-const shown = 300
+const evidenceLength = 300
 
 const make =
   (name: string, look: (trial: Trial) => readonly [passed: boolean, evidence: string]): Scorer =>
@@ -59,19 +59,19 @@ export const contains = (...texts: ReadonlyArray<string>): Scorer =>
   make("contains", ({ text }) => {
     const missing = texts.filter((one) => !fold(text).includes(fold(one)))
     const passed = missing.length === 0
-    return [passed, passed ? "" : `${JSON.stringify(missing)} not in: ${cut(text, shown)}`]
+    return [passed, passed ? "" : `${JSON.stringify(missing)} not in: ${cut(text, evidenceLength)}`]
   })
 
 /** The answer contains none of these texts. Upper and lower case are the same. */
 export const excludes = (...texts: ReadonlyArray<string>): Scorer =>
   make("excludes", ({ text }) => {
-    const found = texts.filter((one) => fold(text).includes(fold(one)))
-    return [found.length === 0, found.length === 0 ? "" : `${JSON.stringify(found)} in: ${cut(text, shown)}`]
+    const hits = texts.filter((one) => fold(text).includes(fold(one)))
+    return [hits.length === 0, hits.length === 0 ? "" : `${JSON.stringify(hits)} in: ${cut(text, evidenceLength)}`]
   })
 
 /** The answer matches a pattern. */
 export const matches = (pattern: RegExp): Scorer =>
-  make(`matches ${pattern.source}`, ({ text }) => [text.search(pattern) >= 0, cut(text, shown)])
+  make(`matches ${pattern.source}`, ({ text }) => [text.search(pattern) >= 0, cut(text, evidenceLength)])
 
 /** The answer is JSON that a schema decodes. */
 export const decodes = (schema: Schema.ConstraintCodec<unknown, unknown>): Scorer => {
@@ -86,10 +86,10 @@ export const decodes = (schema: Schema.ConstraintCodec<unknown, unknown>): Score
 /** The output equals a value, compared as JSON. */
 export const equals = (expected: Json): Scorer =>
   make("equals", ({ output }) => {
-    const given = fromUnknown(output)
+    const actual = fromUnknown(output)
     return [
-      canonical(given) === canonical(expected),
-      `${cut(stringify(given), shown)}, not ${cut(stringify(expected), shown)}`
+      canonical(actual) === canonical(expected),
+      `${cut(stringify(actual), evidenceLength)}, not ${cut(stringify(expected), evidenceLength)}`
     ]
   })
 
@@ -98,18 +98,18 @@ export const calls = (...names: ReadonlyArray<string>): Scorer =>
   make("calls", (trial) => {
     let next = 0
     for (const { name } of trial.calls) if (name === names[next]) next++
-    const made = trial.calls.map(({ name }) => name).join(", ")
+    const callNames = trial.calls.map(({ name }) => name).join(", ")
     const passed = next === names.length
-    return [passed, passed ? "" : `${names[next]} is missing in: ${made === "" ? "no calls" : made}`]
+    return [passed, passed ? "" : `${names[next]} is missing in: ${callNames === "" ? "no calls" : callNames}`]
   })
 
 /** None of these tools is called. Without names, no tool at all. */
 export const avoids = (...names: ReadonlyArray<string>): Scorer =>
   make("avoids", (trial) => {
-    const made = trial.calls.filter(({ name }) => names.length === 0 || names.includes(name))
+    const wrongCalls = trial.calls.filter(({ name }) => names.length === 0 || names.includes(name))
     return [
-      made.length === 0,
-      made.map(({ arguments: given, name }) => `${name} ${cut(stringify(given), shown)}`).join("; ")
+      wrongCalls.length === 0,
+      wrongCalls.map(({ arguments: args, name }) => `${name} ${cut(stringify(args), evidenceLength)}`).join("; ")
     ]
   })
 
@@ -128,10 +128,10 @@ export const file =
       const backend = yield* Backend
       const name = `file ${path}`
       return yield* Effect.match(backend.read(path, { limit: 100_000 }), {
-        onSuccess: (read) => {
-          if (read.kind !== "text") return [scoreOf(name, false, "it is not text")]
-          const { text } = read
-          return [scoreOf(name, test(text), cut(text, shown))]
+        onSuccess: (content) => {
+          if (content.kind !== "text") return [scoreOf(name, false, "it is not text")]
+          const { text } = content
+          return [scoreOf(name, test(text), cut(text, evidenceLength))]
         },
         onFailure: ({ message }) => [scoreOf(name, false, message)]
       })
@@ -143,7 +143,7 @@ export const files: Scorer<unknown, never, Backend> = (trial) =>
     Object.entries(trial.case.leaves ?? {}),
     Effect.fnUntraced(function* ([path, text]) {
       const name = `file ${path}`
-      if (text !== null) return yield* file(path, (found) => found.includes(text))(trial)
+      if (text !== null) return yield* file(path, (content) => content.includes(text))(trial)
       const backend = yield* Backend
       return yield* Effect.match(backend.read(path, { limit: 0 }), {
         onSuccess: () => [scoreOf(name, false, "it is still there")],
@@ -200,8 +200,8 @@ export const expectations: Scorer = (trial) => {
 const transcriptOf = ({ messages }: Trial): string =>
   messages
     .map((message) => {
-      const made = message.role === "ai" ? message.toolCalls.map(({ name }) => ` [called ${name}]`).join("") : ""
-      return `${message.role}: ${cut(textOf(message), 4_000)}${made}`
+      const callMarks = message.role === "ai" ? message.toolCalls.map(({ name }) => ` [called ${name}]`).join("") : ""
+      return `${message.role}: ${cut(textOf(message), 4_000)}${callMarks}`
     })
     .join("\n\n")
 

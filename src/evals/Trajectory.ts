@@ -57,10 +57,10 @@ const stepOf = (message: Exclude<Message.Message, { readonly role: "tool" }>): S
   if (message.role !== "ai") {
     return { source: message.role === "human" ? "user" : "system", fields: { message: text }, calls: none, results: [] }
   }
-  const calls = message.toolCalls.map(({ arguments: given, id, name }) => ({
+  const calls = message.toolCalls.map(({ arguments: args, id, name }) => ({
     tool_call_id: id,
     function_name: name,
-    arguments: given
+    arguments: args
   }))
   const fields = defined({
     message: text,

@@ -27,12 +27,12 @@ export const parseCsv = (text: string): ReadonlyArray<Row> => {
   cell.lastIndex = 0
   while (cell.lastIndex <= source.length) {
     const from = cell.lastIndex
-    const found = cell.exec(source)
-    if (found === null) {
+    const match = cell.exec(source)
+    if (match === null) {
       row.push(source.slice(from))
       break
     }
-    const [all, quoted, plain = "", after] = found
+    const [all, quoted, plain = "", after] = match
     next += all.match(lineEnd)?.length ?? 0
     row.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'))
     if (after !== ",") end()

@@ -66,10 +66,12 @@ const claudeParts = (line: JsonObject): ReadonlyArray<Part> | undefined => {
       content: contentIn(block["content"]),
       isError: block["is_error"] === true
     }))
-  const said = contentIn(
+  const ownContent = contentIn(
     typeof content === "string" ? content : blocks.filter((block) => block["type"] !== "tool_result")
   )
-  return said.length === 0 ? results : [...results, { _tag: "Human", content: said, id: optionalText(line["uuid"]) }]
+  return ownContent.length === 0
+    ? results
+    : [...results, { _tag: "Human", content: ownContent, id: optionalText(line["uuid"]) }]
 }
 
 /** Reads a session of Claude Code. */
@@ -78,16 +80,16 @@ export const readClaudeCode = (text: string): Imported => {
   return { messages: toMessages(parts), kept }
 }
 
-const codexCall = (id: Json | undefined, name: Json | undefined, given: Json | undefined): Part => ({
+const codexCall = (id: Json | undefined, name: Json | undefined, args: Json | undefined): Part => ({
   _tag: "Ai",
   content: [],
-  calls: [{ id: textIn(id), name: textIn(name), arguments: argumentsIn(given) }]
+  calls: [{ id: textIn(id), name: textIn(name), arguments: argumentsIn(args) }]
 })
 
 const codexMessage = ({ content, role }: JsonObject): Part => {
-  const said = contentIn(content)
-  if (role === "assistant") return { _tag: "Ai", content: said, calls: [], turn: undefined }
-  return role === "user" ? { _tag: "Human", content: said } : { _tag: "System", content: said }
+  const blocks = contentIn(content)
+  if (role === "assistant") return { _tag: "Ai", content: blocks, calls: [], turn: undefined }
+  return role === "user" ? { _tag: "Human", content: blocks } : { _tag: "System", content: blocks }
 }
 
 const codexParts = (line: JsonObject): ReadonlyArray<Part> | undefined => {

@@ -106,9 +106,9 @@ export const readLines = (
   for (const line of withoutMark(text).split(/\r?\n/)) {
     if (line.trim() === "") continue
     const parsed = parse(line)
-    const found = Result.isSuccess(parsed) && isObject(parsed.success) ? partsOf(parsed.success) : undefined
-    if (found === undefined) kept.push(line)
-    else parts.push(...found)
+    const lineParts = Result.isSuccess(parsed) && isObject(parsed.success) ? partsOf(parsed.success) : undefined
+    if (lineParts === undefined) kept.push(line)
+    else parts.push(...lineParts)
   }
   return { parts, kept }
 }

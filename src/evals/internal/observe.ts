@@ -34,24 +34,24 @@ export interface Observed<O, E> {
   readonly time: number
 }
 
-interface Seen {
+interface Tally {
   readonly calls: Map<string, { name: string; arguments: JsonObject; isError: boolean }>
   usage: Usage
   rounds: number
 }
 
-const see = (seen: Seen, event: AgentEvent): void => {
+const tallyEvent = (tally: Tally, event: AgentEvent): void => {
   // Sub-agents count in the usage of the run that asked them.
   if (event.path.length > 1) return
   if (event._tag === "ToolCalled") {
-    seen.calls.set(event.callId, { name: event.toolName, arguments: event.arguments, isError: false })
+    tally.calls.set(event.callId, { name: event.toolName, arguments: event.arguments, isError: false })
   } else if (event._tag === "ToolFailed") {
-    const call = seen.calls.get(event.callId)
-    if (call === undefined) seen.calls.set(event.callId, { name: event.toolName, arguments: {}, isError: true })
+    const call = tally.calls.get(event.callId)
+    if (call === undefined) tally.calls.set(event.callId, { name: event.toolName, arguments: {}, isError: true })
     else call.isError = true
   } else if (isEnd(event)) {
-    seen.usage = event.usage
-    seen.rounds = event.rounds
+    tally.usage = event.usage
+    tally.rounds = event.rounds
   }
 }
 
@@ -62,20 +62,22 @@ export const observeRun = Effect.fnUntraced(function* <O, E, R>(
   history: ReadonlyArray<Message> = []
 ) {
   const began = yield* Clock.currentTimeMillis
-  const seen: Seen = { calls: new Map(), usage: zero, rounds: 0 }
+  const tally: Tally = { calls: new Map(), usage: zero, rounds: 0 }
   const exit: Exit.Exit<AgentResult<O>, E | AgentError> = yield* Effect.scoped(
     Effect.gen(function* () {
       const run = yield* Agent.start(agent, input, { history })
-      yield* Stream.runForEachArray(run.events, (events) => Effect.sync(() => events.forEach((one) => see(seen, one))))
+      yield* Stream.runForEachArray(run.events, (events) =>
+        Effect.sync(() => events.forEach((one) => tallyEvent(tally, one)))
+      )
       return yield* run.await
     })
   ).pipe(Effect.exit)
   const time = (yield* Clock.currentTimeMillis) - began
   const observed: Observed<O, E> = {
     exit,
-    calls: [...seen.calls.values()],
-    usage: seen.usage,
-    rounds: seen.rounds,
+    calls: [...tally.calls.values()],
+    usage: tally.usage,
+    rounds: tally.rounds,
     time
   }
   return observed

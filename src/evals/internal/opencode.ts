@@ -57,16 +57,16 @@ const callIn = (part: JsonObject): { readonly call: ToolCall; readonly result: P
 
 /** The parts of an answer, step by step: the results of a step follow all of its calls. */
 const answerParts = (info: JsonObject, parts: ReadonlyArray<JsonObject>, kept: Array<string>): ReadonlyArray<Part> => {
-  const done: Array<Part> = []
+  const answer: Array<Part> = []
   let content: Array<Content.Block> = []
   let calls: Array<ToolCall> = []
   let results: Array<Part> = []
   const id = optionalText(info["id"])
   const close = () => {
     if (content.length > 0 || calls.length > 0) {
-      const isFirst = !done.some(({ _tag }) => _tag === "Ai")
-      const turn = `${id ?? ""}/${done.length}`
-      done.push({
+      const isFirst = !answer.some(({ _tag }) => _tag === "Ai")
+      const turn = `${id ?? ""}/${answer.length}`
+      answer.push({
         _tag: "Ai",
         content,
         calls,
@@ -75,7 +75,7 @@ const answerParts = (info: JsonObject, parts: ReadonlyArray<JsonObject>, kept: A
         id: isFirst ? id : undefined
       })
     }
-    done.push(...results)
+    answer.push(...results)
     content = []
     calls = []
     results = []
@@ -98,7 +98,7 @@ const answerParts = (info: JsonObject, parts: ReadonlyArray<JsonObject>, kept: A
     }
   }
   close()
-  return done
+  return answer
 }
 
 /** Reads a session of opencode. Parts of other kinds, and messages without a known role, are kept as JSON. */

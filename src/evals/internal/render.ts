@@ -32,14 +32,14 @@ const isPassed = ({ expected, trials }: Case): boolean =>
 
 /** The reasons that trials of a case did not pass, each once. */
 const findingsOf = ({ expected, trials }: Case): ReadonlyArray<string> => {
-  const found = trials.flatMap(({ problem, scores }) => [
+  const findings = trials.flatMap(({ problem, scores }) => [
     ...(problem === undefined ? [] : [`the run failed: ${problem}`]),
     ...scores
       .filter(({ kind, passed }) => kind === "correctness" && !passed)
       .map(({ evidence, name }) => `${name}: ${evidence}`)
   ])
   const missing = expected - trials.length
-  return [...new Set(found), ...(missing > 0 ? [`${missing} of ${expected} trials did not run`] : [])]
+  return [...new Set(findings), ...(missing > 0 ? [`${missing} of ${expected} trials did not run`] : [])]
 }
 
 /** Reported scores that were missed, each once. */
