@@ -133,23 +133,23 @@ export const make = <
 
     while (step < most) {
       step++
-      const done = yield* Effect.raceFirst(ask(worker, words, "worker"), beat)
-      if (done._tag === "Unanswered") {
-        return step === 1 && !done.isSpent
-          ? yield* Effect.fail(done.error)
-          : end("halted", `The worker stopped: ${done.problem}`)
+      const outcome = yield* Effect.raceFirst(ask(worker, words, "worker"), beat)
+      if (outcome._tag === "Unanswered") {
+        return step === 1 && !outcome.isSpent
+          ? yield* Effect.fail(outcome.error)
+          : end("halted", `The worker stopped: ${outcome.problem}`)
       }
-      text = done.output
-      const checked = yield* ask(
+      text = outcome.output
+      const checkOutcome = yield* ask(
         check,
         `The task:\n${task}\n\nThe progress before:\n${log.at(-1) ?? "none"}\n\n${markText(text)}`
       )
-      if (checked._tag === "Unanswered") {
-        return step === 1 && !checked.isSpent
-          ? yield* Effect.fail(checked.error)
-          : end("halted", `The checker stopped: ${checked.problem}`)
+      if (checkOutcome._tag === "Unanswered") {
+        return step === 1 && !checkOutcome.isSpent
+          ? yield* Effect.fail(checkOutcome.error)
+          : end("halted", `The checker stopped: ${checkOutcome.problem}`)
       }
-      const report = checked.output
+      const report = checkOutcome.output
       log.push(report.progress)
       yield* tell("progress", { progress: report.progress })
       if (report.isDone) return end("completed", "The work is done.")

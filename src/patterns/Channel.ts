@@ -114,8 +114,8 @@ export const layer = (options?: {
               if (accepts?.(from, to) === false) return yield* refuse("send", to, { _tag: "Refused", from })
               if (stringify(body).length > maxSize)
                 return yield* refuse("send", to, { _tag: "TooLarge", limit: maxSize })
-              const known = key === undefined ? undefined : yield* mailbox.findSent(to, from, key)
-              if (known !== undefined) return known
+              const envelope = key === undefined ? undefined : yield* mailbox.findSent(to, from, key)
+              if (envelope !== undefined) return envelope
               if ((yield* mailbox.pending(to)) >= maxPending)
                 return yield* refuse("send", to, { _tag: "Full", limit: maxPending })
               const at = yield* Clock.currentTimeMillis
@@ -147,7 +147,7 @@ export const tools = (options: {
   readonly as: string
 }): ReadonlyArray<Tool.Tool<Channel | ToolContext>> => {
   const { as } = options
-  const send = Tool.make(toolNames.send, {
+  const sendTool = Tool.make(toolNames.send, {
     description: "Sends a message to another agent. It waits there until the agent reads it.",
     parameters: {
       to: Schema.String.annotate({ description: "The name of the agent" }),
@@ -161,7 +161,7 @@ export const tools = (options: {
       return `Sent to ${oneLine(to)}.`
     })
   })
-  const read = Tool.make(toolNames.read, {
+  const readTool = Tool.make(toolNames.read, {
     description: "Reads the messages that other agents have sent to you since you read the last time.",
     parameters: {},
     annotations: { resumable: true, openWorld: true },
@@ -181,5 +181,5 @@ export const tools = (options: {
             .join("\n\n")
     })
   })
-  return refuseTools(checkTools(options), [send, read])
+  return refuseTools(checkTools(options), [sendTool, readTool])
 }

@@ -137,24 +137,24 @@ export const make = <
     let wait = shortest
     const end = (reason: string): Result => ({ ...best, reason })
     for (let attempt = 1; attempt <= most; attempt++) {
-      const done = yield* ask(worker, words, "worker")
-      if (done._tag === "Unanswered") {
-        return attempt === 1 && !done.isSpent
-          ? yield* Effect.fail(done.error)
-          : end(`The worker stopped: ${done.problem}`)
+      const outcome = yield* ask(worker, words, "worker")
+      if (outcome._tag === "Unanswered") {
+        return attempt === 1 && !outcome.isSpent
+          ? yield* Effect.fail(outcome.error)
+          : end(`The worker stopped: ${outcome.problem}`)
       }
-      const text: string = done.output
+      const text: string = outcome.output
       const work =
         evidence === undefined ? text : yield* Agent.step(`evidence ${attempt}`, evidence(text), Schema.String)
-      const judged = yield* ask(judge, `Criteria:\n${list}\n\n${markText(work)}`)
-      if (judged._tag === "Unanswered") {
-        if (attempt === 1 && !judged.isSpent) return yield* Effect.fail(judged.error)
+      const judgeOutcome = yield* ask(judge, `Criteria:\n${list}\n\n${markText(work)}`)
+      if (judgeOutcome._tag === "Unanswered") {
+        if (attempt === 1 && !judgeOutcome.isSpent) return yield* Effect.fail(judgeOutcome.error)
         if (best.attempts === 0) best = { ...best, text }
-        return end(`The judge stopped: ${judged.problem}`)
+        return end(`The judge stopped: ${judgeOutcome.problem}`)
       }
-      const { feedback, verdicts: said } = judged.output
+      const { feedback, verdicts: judgeVerdicts } = judgeOutcome.output
       const verdicts = criteria.map((criterion, index) => {
-        const one = said.find((verdict) => verdict.criterion === index + 1)
+        const one = judgeVerdicts.find((verdict) => verdict.criterion === index + 1)
         const quote = one?.quote ?? ""
         return { criterion, met: one?.met === true && isQuoteOf(quote, work), quote }
       })

@@ -63,7 +63,7 @@ export const make = <A, E, R, E2, R2, E3, R3, In = string, Out = string>(options
   readonly map: Agent.Agent<A, E, R>
   /** Joins the answers, in the order of the parts. */
   readonly reduce: (
-    found: ReadonlyArray<Found<Exclude<A, undefined>>>,
+    results: ReadonlyArray<Found<Exclude<A, undefined>>>,
     input: NoInfer<In>
   ) => Effect.Effect<NoInfer<Out>, E3, R3>
   /** The most parts at once. Default: 8. */
@@ -77,18 +77,18 @@ export const make = <A, E, R, E2, R2, E3, R3, In = string, Out = string>(options
   const refused = refuseMake(options) ?? refuseCounts("MapReduce", { concurrency: options.concurrency })
   const { concurrency = 8, description, input, map, name, output, reduce, split } = options
 
-  const run = Effect.fnUntraced(function* (given: In) {
+  const run = Effect.fnUntraced(function* (value: In) {
     const { run } = yield* ToolContext
-    const parts = yield* Agent.step("split", split(given), Schema.Array(Schema.String))
-    let done = 0
+    const parts = yield* Agent.step("split", split(value), Schema.Array(Schema.String))
+    let count = 0
     const askPart = Effect.fnUntraced(function* (part: string) {
-      const asked = yield* ask(map, part)
-      done++
-      const isAnswered = asked._tag === "Answered"
-      yield* run.custom("map", { done, of: parts.length, isAnswered })
-      return { part, answer: isAnswered ? Result.succeed(asked.output) : Result.fail(asked.problem) }
+      const outcome = yield* ask(map, part)
+      count++
+      const isAnswered = outcome._tag === "Answered"
+      yield* run.custom("map", { done: count, of: parts.length, isAnswered })
+      return { part, answer: isAnswered ? Result.succeed(outcome.output) : Result.fail(outcome.problem) }
     })
-    return yield* reduce(yield* Effect.forEach(parts, askPart, { concurrency }), given)
+    return yield* reduce(yield* Effect.forEach(parts, askPart, { concurrency }), value)
   })
 
   return Agent.program({

@@ -54,9 +54,9 @@ export interface Step<O extends string | undefined, E, R> {
   /** The steps that must have ended before. Default: none. */
   readonly after?: ReadonlyArray<string> | undefined
   /** Makes the words for the agent, of the answers so far and of the input. */
-  readonly ask: (done: Done, input: string) => string
+  readonly ask: (answers: Done, input: string) => string
   /** Decides if the step is done at all. Default: always. */
-  readonly when?: ((done: Done, input: string) => boolean) | undefined
+  readonly when?: ((answers: Done, input: string) => boolean) | undefined
 }
 
 /**
@@ -136,7 +136,7 @@ export const make = <O extends string | undefined, E, R>(options: {
     const ends = new Map(names.map((one) => [one, Deferred.makeUnsafe<Ended>()]))
 
     const runStep = Effect.fnUntraced(function* (step: string, { after = [], agent, ask: say, when }: Step<O, E, R>) {
-      const answers: Array<readonly [string, string]> = []
+      const entries: Array<readonly [string, string]> = []
       for (const one of after) {
         const before = ends.get(one)
         if (before === undefined) continue
@@ -144,16 +144,16 @@ export const make = <O extends string | undefined, E, R>(options: {
         if (status === "failed" || status === "blocked") {
           return { status: "blocked", text: `The step "${one}" is ${status}.` } satisfies Ended
         }
-        if (status === "done") answers.push([one, text])
+        if (status === "done") entries.push([one, text])
       }
-      const done: Done = Object.fromEntries(answers)
-      if (when?.(done, input) === false) {
+      const answers: Done = Object.fromEntries(entries)
+      if (when?.(answers, input) === false) {
         return { status: "skipped", text: "Its condition does not hold." } satisfies Ended
       }
-      const asked = yield* slots.withPermits(1)(ask(agent, say(done, input), step))
-      return asked._tag === "Answered"
-        ? ({ status: "done", text: asked.output } satisfies Ended)
-        : ({ status: "failed", text: asked.problem } satisfies Ended)
+      const outcome = yield* slots.withPermits(1)(ask(agent, say(answers, input), step))
+      return outcome._tag === "Answered"
+        ? ({ status: "done", text: outcome.output } satisfies Ended)
+        : ({ status: "failed", text: outcome.problem } satisfies Ended)
     })
 
     const ended = yield* Effect.forEach(

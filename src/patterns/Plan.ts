@@ -131,60 +131,61 @@ export const make = <
 
   const run = Effect.fnUntraced(function* (task: string) {
     const { run } = yield* ToolContext
-    const done: Array<Result["steps"][number]> = []
+    const results: Array<Result["steps"][number]> = []
     let plans = 0
     const end = (status: Result["status"], text: string, reason: string): Result => ({
       status,
       text,
       plans,
-      steps: done,
+      steps: results,
       reason
     })
-    const lastText = (): string => done.findLast(({ isDone }) => isDone)?.text ?? ""
+    const lastText = (): string => results.findLast(({ isDone }) => isDone)?.text ?? ""
 
     const answer = Effect.fnUntraced(function* (words: string) {
-      const asked = yield* ask(worker, words, "worker")
-      if (asked._tag === "Answered") return end("completed", asked.output, "All steps are done.")
-      return done.length === 0 && !asked.isSpent
-        ? yield* Effect.fail(asked.error)
-        : end("partial", lastText(), `The worker stopped: ${asked.problem}`)
+      const outcome = yield* ask(worker, words, "worker")
+      if (outcome._tag === "Answered") return end("completed", outcome.output, "All steps are done.")
+      return results.length === 0 && !outcome.isSpent
+        ? yield* Effect.fail(outcome.error)
+        : end("partial", lastText(), `The worker stopped: ${outcome.problem}`)
     })
 
     /** Does a step. Its problem is a text, and an end of the budget ends the plan. */
     const doStep = Effect.fnUntraced(function* (step: string, nth: number) {
       const words =
         nth === 1 ? `The whole task, of which you do one step at a time:\n${task}\n\nThe first step:\n${step}` : step
-      const asked = yield* ask(worker, words, "worker")
-      if (asked._tag === "Unanswered") return asked
-      const text: string = asked.output
+      const outcome = yield* ask(worker, words, "worker")
+      if (outcome._tag === "Unanswered") return outcome
+      const text: string = outcome.output
       if (check === undefined) return { text, problem: undefined }
-      const found = yield* Agent.step(
+      const finding = yield* Agent.step(
         `check ${nth}`,
         Effect.map(check(step, text), (problem) => problem ?? null),
         Schema.NullOr(Schema.String)
       )
-      return { text, problem: found ?? undefined }
+      return { text, problem: finding ?? undefined }
     })
 
     if (when !== undefined && !isPlanned(when, task)) return yield* answer(task)
     let words = task
     while (true) {
-      const planned = yield* ask(planner, words, "planner")
-      if (planned._tag === "Unanswered") {
-        return plans === 0 && !planned.isSpent
-          ? yield* Effect.fail(planned.error)
-          : end("partial", lastText(), `The planner stopped: ${planned.problem}`)
+      const planOutcome = yield* ask(planner, words, "planner")
+      if (planOutcome._tag === "Unanswered") {
+        return plans === 0 && !planOutcome.isSpent
+          ? yield* Effect.fail(planOutcome.error)
+          : end("partial", lastText(), `The planner stopped: ${planOutcome.problem}`)
       }
-      const { steps } = planned.output
+      const { steps } = planOutcome.output
       plans++
       yield* run.custom("plan", { plan: plans, steps })
       let problem: string | undefined
       for (const step of steps) {
-        const made = yield* doStep(step, done.length + 1)
-        if ("isSpent" in made && made.isSpent) return end("partial", lastText(), `The worker stopped: ${made.problem}`)
-        ;({ problem } = made)
-        const text = "text" in made ? made.text : made.problem
-        done.push({ step, isDone: problem === undefined, text })
+        const outcome = yield* doStep(step, results.length + 1)
+        if ("isSpent" in outcome && outcome.isSpent)
+          return end("partial", lastText(), `The worker stopped: ${outcome.problem}`)
+        ;({ problem } = outcome)
+        const text = "text" in outcome ? outcome.text : outcome.problem
+        results.push({ step, isDone: problem === undefined, text })
         yield* run.custom("step", { step, isDone: problem === undefined })
         if (problem !== undefined) break
       }
@@ -192,7 +193,7 @@ export const make = <
         return yield* answer(`All steps are done. Now give the whole answer to the task:\n${task}`)
       if (plans > replans)
         return end("partial", lastText(), `A step failed, and everything was planned ${plans} times: ${problem}`)
-      const list = done.map(
+      const list = results.map(
         ({ isDone, step, text }) =>
           `- ${isDone ? "done" : "failed"}: ${oneLine(step)}\n  ${oneLine(text).slice(0, 500)}`
       )

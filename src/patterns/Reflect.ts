@@ -100,21 +100,21 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
       reason
     })
     while (true) {
-      const done = yield* ask(worker, words, "worker")
-      if (done._tag === "Unanswered") {
-        return history.length === 0 && !done.isSpent
-          ? yield* Effect.fail(done.error)
-          : end(`The worker stopped: ${done.problem}`)
+      const outcome = yield* ask(worker, words, "worker")
+      if (outcome._tag === "Unanswered") {
+        return history.length === 0 && !outcome.isSpent
+          ? yield* Effect.fail(outcome.error)
+          : end(`The worker stopped: ${outcome.problem}`)
       }
-      const text: string = done.output
+      const text: string = outcome.output
       if (history.length === 0) best = { text, quality: 0 }
-      const judged = yield* ask(critic, `Task:\n${task}\n\n${markText(text)}`)
-      if (judged._tag === "Unanswered") {
-        return history.length === 0 && !judged.isSpent
-          ? yield* Effect.fail(judged.error)
-          : end(`The critic stopped: ${judged.problem}`)
+      const criticOutcome = yield* ask(critic, `Task:\n${task}\n\n${markText(text)}`)
+      if (criticOutcome._tag === "Unanswered") {
+        return history.length === 0 && !criticOutcome.isSpent
+          ? yield* Effect.fail(criticOutcome.error)
+          : end(`The critic stopped: ${criticOutcome.problem}`)
       }
-      const { feedback, quality } = judged.output
+      const { feedback, quality } = criticOutcome.output
       history.push({ quality, feedback })
       if (quality > best.quality) best = { text, quality }
       yield* run.custom("reflect", { draft: history.length, quality })

@@ -118,22 +118,26 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
       if (revises !== 0 && revised?.worker !== worker.name) return `${named} has not done a task ${revises} to revise.`
       const session = revised?.name ?? `task ${nth}`
       sessions.set(nth, { worker: worker.name, name: session })
-      const asked = yield* ask(worker, order.task, session)
-      yield* run.custom("delegated", { worker: worker.name, isAnswered: asked._tag === "Answered" })
-      return asked._tag === "Answered"
-        ? `Task ${nth}: ${named} says:\n${quote(asked.output)}`
-        : `Task ${nth}: ${named} did not answer: ${oneLine(asked.problem)}`
+      const outcome = yield* ask(worker, order.task, session)
+      yield* run.custom("delegated", { worker: worker.name, isAnswered: outcome._tag === "Answered" })
+      return outcome._tag === "Answered"
+        ? `Task ${nth}: ${named} says:\n${quote(outcome.output)}`
+        : `Task ${nth}: ${named} did not answer: ${oneLine(outcome.problem)}`
     })
 
     while (true) {
       const isLast = delegations >= most
-      const given = yield* ask(lead, isLast ? `${words}\n\nYou can delegate nothing more. Answer now.` : words, "lead")
-      if (given._tag === "Unanswered") {
-        return delegations === 0 && !given.isSpent
-          ? yield* Effect.fail(given.error)
-          : end("partial", reports, `The lead stopped: ${given.problem}`)
+      const outcome = yield* ask(
+        lead,
+        isLast ? `${words}\n\nYou can delegate nothing more. Answer now.` : words,
+        "lead"
+      )
+      if (outcome._tag === "Unanswered") {
+        return delegations === 0 && !outcome.isSpent
+          ? yield* Effect.fail(outcome.error)
+          : end("partial", reports, `The lead stopped: ${outcome.problem}`)
       }
-      const { answer, tasks } = given.output
+      const { answer, tasks } = outcome.output
       if (tasks.length === 0)
         return end(
           isLast ? "partial" : "completed",
@@ -148,9 +152,11 @@ export const make = <O extends string | undefined, E, R, E2 = ModelError, R2 = C
         concurrency
       })
       reports = answers.join("\n\n")
-      const left = tasks.length - begun.length
+      const remaining = tasks.length - begun.length
       words =
-        left === 0 ? reports : `${reports}\n\n${left} more tasks were not begun: no delegations are left for them.`
+        remaining === 0
+          ? reports
+          : `${reports}\n\n${remaining} more tasks were not begun: no delegations are left for them.`
     }
   })
 

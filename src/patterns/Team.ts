@@ -47,7 +47,7 @@ export type Result = typeof Result.Type
 const refuseMake = makeMiddlewareCheck("Team", shapes.teamMake)
 
 /** The most characters of a turn that others see. */
-const shown = 2_000
+const longestTurn = 2_000
 
 /**
  * Makes a team. Each member has a conversation of its own, and hears all turns since its own last turn. Without a
@@ -77,21 +77,21 @@ export const make = <O extends string | undefined, E, R, E2 = never, R2 = never>
 
   const run = Effect.fnUntraced(function* (task: string) {
     const { run } = yield* ToolContext
-    const said: Array<{ readonly who: string; readonly text: string }> = []
+    const turns: Array<{ readonly who: string; readonly text: string }> = []
     /** How much each speaker has heard. */
-    const heard = new Map<unknown, number>()
+    const heardCounts = new Map<unknown, number>()
     const staff = members.map((one) => `- ${one.name}: ${one.description}`).join("\n")
-    const last = (): string => said.findLast(({ who }) => who !== team)?.text ?? ""
-    const end = (isDone: boolean, text: string, reason: string): Result => ({ text, isDone, said, reason })
+    const last = (): string => turns.findLast(({ who }) => who !== team)?.text ?? ""
+    const end = (isDone: boolean, text: string, reason: string): Result => ({ text, isDone, said: turns, reason })
 
     /** The turns since the last turn of a speaker. */
     const newsFor = (speaker: AnyMember): string => {
-      const from = heard.get(speaker) ?? 0
-      heard.set(speaker, said.length)
-      const news = said.slice(from).map(({ text, who }) => `${who}:\n${quote(cut(text, shown))}`)
+      const from = heardCounts.get(speaker) ?? 0
+      heardCounts.set(speaker, turns.length)
+      const news = turns.slice(from).map(({ text, who }) => `${who}:\n${quote(cut(text, longestTurn))}`)
       return news.length === 0 ? "" : `\n\n${news.join("\n\n")}`
     }
-    const isFirst = (speaker: AnyMember): boolean => !heard.has(speaker)
+    const isFirst = (speaker: AnyMember): boolean => !heardCounts.has(speaker)
 
     const next = Effect.fnUntraced(function* (round: number) {
       if (coordinator === undefined) {
@@ -103,9 +103,9 @@ export const make = <O extends string | undefined, E, R, E2 = never, R2 = never>
         }
       }
       const opening = isFirst(coordinator) ? `${task}\n\nThe members:\n${staff}` : "Who is next?"
-      const asked = yield* ask(coordinator, `${opening}${newsFor(coordinator)}`, "coordinator")
-      if (asked._tag === "Answered") return asked.output
-      return asked.isSpent || said.length > 0 ? asked.problem : yield* Effect.fail(asked.error)
+      const outcome = yield* ask(coordinator, `${opening}${newsFor(coordinator)}`, "coordinator")
+      if (outcome._tag === "Answered") return outcome.output
+      return outcome.isSpent || turns.length > 0 ? outcome.problem : yield* Effect.fail(outcome.error)
     })
 
     for (let round = 0; round < rounds; round++) {
@@ -114,20 +114,20 @@ export const make = <O extends string | undefined, E, R, E2 = never, R2 = never>
       if (turn.isDone) return end(true, turn.answer, "The coordinator is done.")
       const member = members.find(({ name }) => name === turn.next)
       if (member === undefined) {
-        said.push({ who: team, text: `There is no member "${turn.next}". The members:\n${staff}` })
+        turns.push({ who: team, text: `There is no member "${turn.next}". The members:\n${staff}` })
         continue
       }
       const opening = isFirst(member) ? `${task}\n\n` : ""
-      const asked = yield* ask(member, `${opening}${turn.prompt}${newsFor(member)}`, "member")
-      if (asked._tag === "Unanswered" && asked.isSpent)
-        return end(false, last(), `${member.name} stopped: ${asked.problem}`)
-      const isAnswered = asked._tag === "Answered"
-      said.push(
+      const outcome = yield* ask(member, `${opening}${turn.prompt}${newsFor(member)}`, "member")
+      if (outcome._tag === "Unanswered" && outcome.isSpent)
+        return end(false, last(), `${member.name} stopped: ${outcome.problem}`)
+      const isAnswered = outcome._tag === "Answered"
+      turns.push(
         isAnswered
-          ? { who: member.name, text: asked.output }
-          : { who: team, text: `${member.name} failed: ${asked.problem}` }
+          ? { who: member.name, text: outcome.output }
+          : { who: team, text: `${member.name} failed: ${outcome.problem}` }
       )
-      heard.set(member, said.length)
+      heardCounts.set(member, turns.length)
       yield* run.custom("turn", { who: member.name, isAnswered })
     }
     return coordinator === undefined

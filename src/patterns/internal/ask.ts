@@ -53,16 +53,16 @@ export const ask = Effect.fnUntraced(function* <O, E, R>(
   session?: string
 ): Effect.fn.Return<Asked<Exclude<O, undefined>, E | AgentError>, E | AgentError, R | ToolContext> {
   const { run } = yield* ToolContext
-  const asked = yield* Effect.result(Agent.delegate(agent, input, session === undefined ? {} : { session }))
-  if (Result.isFailure(asked)) {
-    const error = asked.failure
+  const attempt = yield* Effect.result(Agent.delegate(agent, input, session === undefined ? {} : { session }))
+  if (Result.isFailure(attempt)) {
+    const error = attempt.failure
     if (isTerminal(error)) return yield* Effect.fail(error)
     const unbegun = unbegunIn(error)
     const isSpent = unbegun !== undefined || Object.values(yield* remaining(run)).includes(0)
     const problem = cut(unbegun ?? fromUnknown(error).message, longest)
     return { _tag: "Unanswered", error, problem, isSpent }
   }
-  const result = asked.success
+  const result = attempt.success
   if (hasAnswer(result) && !isUnbegun(result)) {
     // Only a suspended run has no output.
     return { _tag: "Answered", output: result.output as Exclude<O, undefined> }

@@ -90,17 +90,17 @@ export const makeMailbox = (storage: Storage["Service"]) => {
     const row = keyRow(letter.from, key)
     const value = write(letter)
     while (true) {
-      const known = yield* keys.get(to, row)
-      if (known === undefined) {
+      const numberText = yield* keys.get(to, row)
+      if (numberText === undefined) {
         yield* keys.swap(to, row, undefined, String(yield* nextNumber(to)))
         continue
       }
-      const number = Number(known)
+      const number = Number(numberText)
       if (yield* messages.swap(to, keyOf(number), undefined, value)) return envelopeOf(to, number, letter)
-      const found = yield* messages.get(to, keyOf(number))
-      const other = found === undefined ? undefined : yield* decodeLetter(to, number, found)
+      const storedValue = yield* messages.get(to, keyOf(number))
+      const other = storedValue === undefined ? undefined : yield* decodeLetter(to, number, storedValue)
       if (other?.key === key && other.envelope.from === letter.from) return other.envelope
-      yield* keys.swap(to, row, known, String(Math.max(number + 1, yield* nextNumber(to))))
+      yield* keys.swap(to, row, numberText, String(Math.max(number + 1, yield* nextNumber(to))))
     }
   })
 
@@ -109,22 +109,24 @@ export const makeMailbox = (storage: Storage["Service"]) => {
   /** A page of messages behind a number, each with the news if it is acknowledged. */
   const pageAfter = Effect.fnUntraced(function* (to: string, after: number) {
     const rows = yield* messages.scan(to, { after: keyOf(after), limit: page })
-    const done = new Set((yield* acknowledged.scan(to, { after: keyOf(after), limit: page })).map(({ key }) => key))
-    return rows.map(({ key, value }) => ({ number: numberIn(key), value, isDone: done.has(key) }))
+    const acknowledgedKeys = new Set(
+      (yield* acknowledged.scan(to, { after: keyOf(after), limit: page })).map(({ key }) => key)
+    )
+    return rows.map(({ key, value }) => ({ number: numberIn(key), value, isDone: acknowledgedKeys.has(key) }))
   })
 
   const receive = Effect.fnUntraced(function* (to: string, most: number) {
-    const found: Array<Envelope> = []
+    const envelopes: Array<Envelope> = []
     let after = yield* lowOf(to)
-    while (found.length < most) {
+    while (envelopes.length < most) {
       const rows = yield* pageAfter(to, after)
       for (const { isDone, number, value } of rows) {
         after = number
-        if (!isDone && found.length < most) found.push((yield* decodeLetter(to, number, value)).envelope)
+        if (!isDone && envelopes.length < most) envelopes.push((yield* decodeLetter(to, number, value)).envelope)
       }
       if (rows.length < page) break
     }
-    return found
+    return envelopes
   })
 
   const acknowledge = Effect.fnUntraced(function* (to: string, ids: ReadonlyArray<string>) {
@@ -139,8 +141,8 @@ export const makeMailbox = (storage: Storage["Service"]) => {
     while (true) {
       const all = yield* pageAfter(to, low)
       const open = all.findIndex(({ isDone }) => !isDone)
-      const done = open === -1 ? all : all.slice(0, open)
-      low = done.at(-1)?.number ?? low
+      const prefix = open === -1 ? all : all.slice(0, open)
+      low = prefix.at(-1)?.number ?? low
       if (open !== -1 || all.length < page) break
     }
     if (low > from) yield* lows.put(to, [{ key: "low", value: String(low) }])
@@ -155,8 +157,8 @@ export const makeMailbox = (storage: Storage["Service"]) => {
         const number = Number(yield* keys.get(to, keyRow(from, key)))
         const value = Number.isNaN(number) ? undefined : yield* messages.get(to, keyOf(number))
         if (value === undefined) return undefined
-        const found = yield* decodeLetter(to, number, value)
-        return found.key === key && found.envelope.from === from ? found.envelope : undefined
+        const letter = yield* decodeLetter(to, number, value)
+        return letter.key === key && letter.envelope.from === from ? letter.envelope : undefined
       }).pipe(failing("send", to)),
     receive: (to: string, most: number) => failing("receive", to)(receive(to, most)),
     acknowledge: (to: string, ids: ReadonlyArray<string>) => failing("acknowledge", to)(acknowledge(to, ids)),
@@ -164,7 +166,7 @@ export const makeMailbox = (storage: Storage["Service"]) => {
       failing(
         "pending",
         to
-      )(Effect.zipWith(messages.count(to), acknowledged.count(to), (all, done) => Math.max(0, all - done))),
+      )(Effect.zipWith(messages.count(to), acknowledged.count(to), (all, doneCount) => Math.max(0, all - doneCount))),
     history: (to: string): Stream.Stream<Envelope, ChannelError> =>
       Stream.paginate(0, (after: number) =>
         Effect.gen(function* () {
