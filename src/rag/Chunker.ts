@@ -120,10 +120,10 @@ function* placesOf(text: string, span: Span, most: number, overlap: number): Gen
       const unit = firstPart(text, begin, end, most)
       if (sum + unit.tokens > most && units.length > 0) {
         yield [from, begin]
-        const kept = keepLast(units, overlap, most - unit.tokens)
-        from = kept.length === 0 ? begin : (units[units.length - kept.length - 1]?.end ?? begin)
-        units = [...kept]
-        sum = sumOf(kept)
+        const tail = keepLast(units, overlap, most - unit.tokens)
+        from = tail.length === 0 ? begin : (units[units.length - tail.length - 1]?.end ?? begin)
+        units = [...tail]
+        sum = sumOf(tail)
       }
       units.push(unit)
       sum += unit.tokens
@@ -145,14 +145,14 @@ export const chunk = (document: Document, options: Options = {}): ReadonlyArray<
   const tokens = Math.max(1, bounded(options.tokens, 512, 100_000))
   const overlap = bounded(options.overlap, Math.min(64, Math.floor(tokens / 8)), Math.floor(tokens / 2))
   const { text } = document
-  const found: Array<Chunk> = []
+  const chunks: Array<Chunk> = []
   for (const span of joinSmall(text, (options.split ?? parts)(document), tokens / 2)) {
     for (const [from, to] of placesOf(text, span, tokens, overlap)) {
       const [start, end] = trim(text, from, to)
-      const last = found.at(-1)
+      const last = chunks.at(-1)
       if (end <= start || (last !== undefined && last.end >= end)) continue
-      const index = found.length
-      found.push({
+      const index = chunks.length
+      chunks.push({
         id: idOf(document.id, index),
         document: document.id,
         index,
@@ -162,8 +162,8 @@ export const chunk = (document: Document, options: Options = {}): ReadonlyArray<
         headings: span.headings,
         label: span.label
       })
-      if (found.length > mostChunks) return found
+      if (chunks.length > mostChunks) return chunks
     }
   }
-  return found
+  return chunks
 }

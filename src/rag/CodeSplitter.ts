@@ -54,14 +54,14 @@ export const load: Effect.Effect<Splitter, RagError> = Effect.gen(function* () {
 
   /** The parser of a language, made at its first use; none if its grammar can't be loaded. */
   const parserOf = (grammar: string) => {
-    const known = parsers.get(grammar)
-    if (known !== undefined) return known
+    const parser = parsers.get(grammar)
+    if (parser !== undefined) return parser
     const path = folder.replace(/package\.json$/, `wasm/tree-sitter-${grammar}.wasm`)
-    const made = Result.getSuccess(
+    const newParser = Result.getSuccess(
       Result.try(() => new Parser().setLanguage(Language.loadSync(compile(readFileSync(path)))))
     )
-    parsers.set(grammar, made)
-    return made
+    parsers.set(grammar, newParser)
+    return newParser
   }
 
   const parse = (grammar: string, text: string, read: (root: SyntaxNode) => ReadonlyArray<Atom>) => {

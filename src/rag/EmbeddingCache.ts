@@ -53,9 +53,11 @@ export const layer = (
       return yield* EmbeddingModel.make({
         embedMany: Effect.fnUntraced(function* ({ inputs }) {
           const keys = yield* Effect.forEach(inputs, sha256)
-          const known = yield* Effect.forEach(keys, find, { concurrency: 16 })
+          const storedVectors = yield* Effect.forEach(keys, find, { concurrency: 16 })
           const missing = new Map(
-            keys.flatMap((key, index) => (known[index] === undefined ? [[key, inputs[index] ?? ""] as const] : []))
+            keys.flatMap((key, index) =>
+              storedVectors[index] === undefined ? [[key, inputs[index] ?? ""] as const] : []
+            )
           )
           const answer = yield* model.embedMany([...missing.values()])
           const added = new Map([...missing.keys()].map((key, index) => [key, answer.embeddings[index]?.vector ?? []]))
@@ -63,7 +65,9 @@ export const layer = (
           if (rows.length > 0) yield* Effect.ignore(table.put(space, rows))
           return {
             usage: { inputTokens: answer.usage.inputTokens },
-            results: keys.map((key, index) => Array.from(known[index] ?? Float32Array.from(added.get(key) ?? [])))
+            results: keys.map((key, index) =>
+              Array.from(storedVectors[index] ?? Float32Array.from(added.get(key) ?? []))
+            )
           }
         })
       })

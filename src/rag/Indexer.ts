@@ -96,9 +96,17 @@ const batch = { chunks: 200, documents: 16 }
 
 const hashOf = (space: Space, item: Item<unknown, unknown>, { overlap, tokens, version: own }: Splitting) => {
   const { model } = space
-  const made = model === undefined ? [] : [model.id, model.dimensions, model.passage ?? ""]
+  const modelParts = model === undefined ? [] : [model.id, model.dimensions, model.passage ?? ""]
   return sha256(
-    JSON.stringify([version, item.content, tokens ?? null, overlap ?? null, own ?? "", item.split?.name ?? "", made])
+    JSON.stringify([
+      version,
+      item.content,
+      tokens ?? null,
+      overlap ?? null,
+      own ?? "",
+      item.split?.name ?? "",
+      modelParts
+    ])
   )
 }
 
@@ -137,7 +145,7 @@ const indexItems = <M extends Model | undefined, E, R>(
   options: Splitting
 ): Stream.Stream<Step, E | RagError | AiError, R | Embeds<M>> => {
   const readGroup = Effect.fnUntraced(function* (group: ReadonlyArray<Item<E, R>>) {
-    const known = yield* space.hashes({ documents: group.map(({ id }) => id) })
+    const hashes = yield* space.hashes({ documents: group.map(({ id }) => id) })
     const steps: Array<Step> = []
     let entries: Array<Entry> = []
     let chunks = 0
@@ -147,13 +155,13 @@ const indexItems = <M extends Model | undefined, E, R>(
       chunks = 0
       return some.length === 0
         ? Effect.void
-        : Effect.map(store(space, some), (stored) => {
-            steps.push(...stored)
+        : Effect.map(store(space, some), (newSteps) => {
+            steps.push(...newSteps)
           })
     })
     for (const item of group) {
       const hash = yield* hashOf(space, item, options)
-      if (known.get(item.id) === hash) {
+      if (hashes.get(item.id) === hash) {
         steps.push({ document: item.id, outcome: "unchanged", chunks: 0 })
         continue
       }
@@ -188,10 +196,10 @@ const removeOthers = (
   Stream.unwrap(
     Effect.gen(function* () {
       const sources = (yield* space.sources()).map(({ source }) => source).filter(isOwn)
-      const known = yield* space.hashes({ sources })
-      const gone = [...known.keys()].filter((id) => id.startsWith(below) && !seen.has(id))
-      if (gone.length > 0) yield* space.remove(gone)
-      return Stream.fromIterable(gone.map((document): Step => ({ document, outcome: "removed", chunks: 0 })))
+      const hashes = yield* space.hashes({ sources })
+      const goneIds = [...hashes.keys()].filter((id) => id.startsWith(below) && !seen.has(id))
+      if (goneIds.length > 0) yield* space.remove(goneIds)
+      return Stream.fromIterable(goneIds.map((document): Step => ({ document, outcome: "removed", chunks: 0 })))
     })
   )
 

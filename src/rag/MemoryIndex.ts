@@ -79,10 +79,10 @@ const holdChunks = ({ chunks, document, vectors }: Stored): ReadonlyArray<Held> 
   })
 
 const removeDocument = (space: Namespace, id: string): boolean => {
-  const found = space.documents.get(id)
-  if (found === undefined) return false
+  const document = space.documents.get(id)
+  if (document === undefined) return false
   space.documents.delete(id)
-  for (const chunk of found.chunks) {
+  for (const chunk of document.chunks) {
     space.chunks--
     space.length -= chunk.length
     space.postings.remove(chunk, chunk.counts.keys())
@@ -124,9 +124,9 @@ const findWords = Effect.fnUntraced(function* (space: Namespace, text: string, l
   for (const term of wordsOf(text).map(termOf)) {
     const holders = space.postings.holders(term)
     if (holders === undefined) continue
-    const found = holders.size
+    const frequency = holders.size
     // FTS5's formula: k1 1.2, b 0.75.
-    const rarity = Math.max(1e-6, Math.log((space.chunks - found + 0.5) / (found + 0.5)))
+    const rarity = Math.max(1e-6, Math.log((space.chunks - frequency + 0.5) / (frequency + 0.5)))
     for (const holder of holders) {
       if (!isAllowed(holder)) continue
       const count = holder.counts.get(term) ?? 0
@@ -146,14 +146,14 @@ const findNearest = Effect.fnUntraced(function* (
 ) {
   const isAllowed = isIn(space, filter)
   const scores = new Map<Held, number>()
-  let seen = 0
+  let count = 0
   for (const { chunks } of space.documents.values()) {
     for (const chunk of chunks) {
       if (chunk.vector === undefined || !isAllowed(chunk)) continue
       let sum = 0
       for (let index = 0; index < wanted.length; index++) sum += (wanted[index] ?? 0) * (chunk.vector[index] ?? 0)
       scores.set(chunk, sum)
-      if (++seen % page === 0) yield* Effect.yieldNow
+      if (++count % page === 0) yield* Effect.yieldNow
     }
   }
   return best(scores, limit)
@@ -173,13 +173,13 @@ const spaceOf = <M extends Model | undefined>(namespace: string, model: M, curre
       ),
     put: (entries) =>
       on("put", (space) =>
-        Effect.flatMap(readEntries(entries, model), (stored) => {
-          const hasVectors = stored.some(({ vectors = [] }) => vectors.length > 0)
+        Effect.flatMap(readEntries(entries, model), (validEntries) => {
+          const hasVectors = validEntries.some(({ vectors = [] }) => vectors.length > 0)
           const other = hasVectors ? findOther(space.model, model) : undefined
           if (other !== undefined) return Effect.fail(other)
           return Effect.sync(() => {
             if (hasVectors) space.model = model
-            for (const entry of stored) addDocument(space, entry)
+            for (const entry of validEntries) addDocument(space, entry)
           })
         })
       ),
@@ -200,11 +200,11 @@ const spaceOf = <M extends Model | undefined>(namespace: string, model: M, curre
       on("around", (space) =>
         Effect.sync(() => {
           const place = parseId(chunk)
-          const found = place === undefined ? undefined : space.documents.get(place.document)
-          if (place === undefined || found === undefined || found.chunks[place.index] === undefined) return []
-          if (filter !== undefined && !matches(found.entry, filter)) return []
+          const document = place === undefined ? undefined : space.documents.get(place.document)
+          if (place === undefined || document === undefined || document.chunks[place.index] === undefined) return []
+          if (filter !== undefined && !matches(document.entry, filter)) return []
           const from = Math.max(0, place.index - boundNeighbours(above))
-          return found.chunks.slice(from, place.index + boundNeighbours(below) + 1).map(({ hit }) => hit)
+          return document.chunks.slice(from, place.index + boundNeighbours(below) + 1).map(({ hit }) => hit)
         })
       ),
     sources: (filter) =>
@@ -228,15 +228,15 @@ export const layer: Layer.Layer<RagIndex> = Layer.effect(
   Effect.sync(() => {
     const namespaces = new Map<string, Namespace>()
     const get = (name: string): Namespace => {
-      const found = namespaces.get(name) ?? {
+      const namespace = namespaces.get(name) ?? {
         model: undefined,
         documents: new Map(),
         postings: Postings.make(),
         chunks: 0,
         length: 0
       }
-      namespaces.set(name, found)
-      return found
+      namespaces.set(name, namespace)
+      return namespace
     }
     return RagIndex.of({
       space: <M extends Model | undefined>(namespace: string, model?: M) =>

@@ -55,9 +55,9 @@ const open = Effect.fnUntraced(function* (sql: SqlClient): Effect.fn.Return<void
       : reason
   })
   const [row = {}] = yield* rowsOf(sql`SELECT max(migration_id) AS version FROM ${sql(table)}`)
-  const found = numberIn(row, "version")
-  if (found <= versions.length) return
-  const problem = `the tables are of version ${found}, and this library knows ${versions.length}; update it`
+  const version = numberIn(row, "version")
+  if (version <= versions.length) return
+  const problem = `the tables are of version ${version}, and this library knows ${versions.length}; update it`
   return yield* Effect.fail<Reason>({ _tag: "Corrupt", problem })
 })
 
@@ -93,10 +93,10 @@ const make = Effect.gen(function* () {
         run(
           "put",
           Effect.gen(function* () {
-            const stored = yield* readEntries(entries, model)
-            if (stored.length === 0) return
-            if (stored.some(({ vectors = [] }) => vectors.length > 0)) yield* prepare(model)
-            yield* inTransaction(putDocuments(sql, namespace, model, stored))
+            const validEntries = yield* readEntries(entries, model)
+            if (validEntries.length === 0) return
+            if (validEntries.some(({ vectors = [] }) => vectors.length > 0)) yield* prepare(model)
+            yield* inTransaction(putDocuments(sql, namespace, model, validEntries))
           })
         ),
       remove: (documents) => run("remove", inTransaction(removeDocuments(sql, namespace, documents))),

@@ -48,7 +48,7 @@ export class RerankError extends TaggedError<RerankError>()("RerankError", {
 }
 
 /** The passages of one question, and the characters of each that are shown. */
-const shown = { passages: 10, characters: 2_000 }
+const limits = { passages: 10, characters: 2_000 }
 
 const answers = (number: number) =>
   ({
@@ -61,14 +61,14 @@ const answers = (number: number) =>
 export const byDecisions: Reranker<AiError, DecisionModel> = Effect.fnUntraced(function* (query, passages) {
   const model = yield* DecisionModel
   const batches = yield* Effect.forEach(
-    Arr.chunksOf(passages, shown.passages),
+    Arr.chunksOf(passages, limits.passages),
     Effect.fnUntraced(function* (batch) {
       const definition = defineDecisions(
         Object.fromEntries(batch.map((_, index) => [`passage${index + 1}`, answers(index + 1)]))
       )
-      const text = batch.map((passage, index) => `Passage ${index + 1}:\n${quote(cut(passage, shown.characters))}`)
+      const text = batch.map((passage, index) => `Passage ${index + 1}:\n${quote(cut(passage, limits.characters))}`)
       const { outcomes } = yield* model.decideSettled(definition, {
-        input: [`Query:\n${quote(cut(query, shown.characters))}`, ...text].join("\n\n")
+        input: [`Query:\n${quote(cut(query, limits.characters))}`, ...text].join("\n\n")
       })
       return batch.map((_, index) => {
         const outcome = outcomes[`passage${index + 1}`]

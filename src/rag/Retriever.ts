@@ -76,17 +76,17 @@ interface Ranked {
 
 /** Joins two lists by rank: alpha / (60 + rank) for vectors, and the rest of 1 for words. */
 const join = (near: ReadonlyArray<Hit>, worded: ReadonlyArray<Hit>, alpha: number): ReadonlyArray<Ranked> => {
-  const found = new Map<string, Ranked>()
+  const rankedById = new Map<string, Ranked>()
   const add = (hits: ReadonlyArray<Hit>, name: "words" | "vectors", weight: number) => {
     for (const [rank, hit] of hits.entries()) {
-      const known = found.get(hit.chunk.id)
-      const sum = (known?.trace.joined ?? 0) + weight / (constant + rank)
-      found.set(hit.chunk.id, { hit, trace: { ...known?.trace, [name]: { rank, score: hit.score }, joined: sum } })
+      const entry = rankedById.get(hit.chunk.id)
+      const sum = (entry?.trace.joined ?? 0) + weight / (constant + rank)
+      rankedById.set(hit.chunk.id, { hit, trace: { ...entry?.trace, [name]: { rank, score: hit.score }, joined: sum } })
     }
   }
   add(near, "vectors", alpha)
   add(worded, "words", 1 - alpha)
-  return [...found.values()]
+  return [...rankedById.values()]
 }
 
 const scoreOf = ({ joined, recency = 1, reranked }: Trace): number => (reranked ?? joined) * recency

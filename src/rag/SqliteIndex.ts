@@ -59,15 +59,16 @@ const make = Effect.gen(function* () {
         cause: error
       })
   )
-  const held = new Map<number, Signatures>()
+  const signaturesBySpace = new Map<number, Signatures>()
 
   const inTransaction = makeTransaction(sql)
 
   const signaturesOf = (space: number): Signatures => {
-    const signatures = held.get(space) ?? makeSignatures(sql, space)
-    held.delete(space)
-    held.set(space, signatures)
-    for (const oldest of held.keys()) if (held.size > mostHeld) held.delete(oldest)
+    const signatures = signaturesBySpace.get(space) ?? makeSignatures(sql, space)
+    signaturesBySpace.delete(space)
+    signaturesBySpace.set(space, signatures)
+    for (const oldest of signaturesBySpace.keys())
+      if (signaturesBySpace.size > mostHeld) signaturesBySpace.delete(oldest)
     return signatures
   }
 
@@ -81,11 +82,11 @@ const make = Effect.gen(function* () {
   })
 
   const spaceOf = <M extends Model | undefined>(opened: number | undefined, namespace: string, model: M): Space<M> => {
-    let known = opened
+    let spaceKey = opened
     const key = Effect.suspend(() =>
-      known === undefined
-        ? Effect.tap(findKey(sql, namespace, model), (pk) => Effect.sync(() => (known = pk)))
-        : Effect.succeed(known)
+      spaceKey === undefined
+        ? Effect.tap(findKey(sql, namespace, model), (pk) => Effect.sync(() => (spaceKey = pk)))
+        : Effect.succeed(spaceKey)
     )
     const run = <A>(operation: string, effect: Effect.Effect<A, Reason>) =>
       span(`SqliteIndex.${operation}`)(inNamespace(operation, namespace)(effect))
@@ -104,10 +105,10 @@ const make = Effect.gen(function* () {
         run(
           "put",
           Effect.gen(function* () {
-            const stored = yield* readEntries(entries, model)
-            if (stored.length === 0) return
+            const validEntries = yield* readEntries(entries, model)
+            if (validEntries.length === 0) return
             const pk = yield* key
-            const write = (pk: number) => putDocuments(sql, pk, model, stored)
+            const write = (pk: number) => putDocuments(sql, pk, model, validEntries)
             yield* inTransaction(pk === undefined ? Effect.flatMap(create(namespace), write) : write(pk))
           })
         ),
@@ -146,7 +147,7 @@ const make = Effect.gen(function* () {
 
   const drop = (namespace: string) =>
     Effect.map(dropNamespace(sql, namespace), (pk) => {
-      if (pk !== undefined) held.delete(pk)
+      if (pk !== undefined) signaturesBySpace.delete(pk)
     })
 
   return RagIndex.of({

@@ -61,8 +61,8 @@ const make = <R>(options: Options, find: Find<R>): Middleware.Middleware<never, 
       if (!isAnswer) return undefined
       const problem = yield* find(Message.text(message), yield* run.state.get(slot))
       if (problem === undefined) return undefined
-      const stored = yield* run.state.get(revisions)
-      const count = stored.runId === run.runId ? stored.count : 0
+      const revision = yield* run.state.get(revisions)
+      const count = revision.runId === run.runId ? revision.count : 0
       if (count >= (options.maxRevisions ?? 2)) {
         yield* run.warn(name, `After ${count} revisions the citations are still wrong: ${problem}`)
         return undefined
@@ -81,7 +81,7 @@ export const checkNumbers = (options: Options): Middleware.Middleware =>
   make(options, findUnknown(options.required ?? false))
 
 /** The sentences that are judged at once, and the characters of a passage. */
-const shown = { claims: 4, passage: 4_000 }
+const limits = { claims: 4, passage: 4_000 }
 
 const isSupported = {
   _tag: "Probability",
@@ -107,7 +107,7 @@ export const checkSupport = (
   const isDoubtful = Effect.fnUntraced(function* ({ numbers, text }: Claim, sources: ReadonlyArray<Cited>) {
     const cited = numbers.flatMap((number) => sources[number - 1] ?? [])
     const passages = yield* Effect.forEach(cited.slice(0, 5), passageOf)
-    const input = `Sentence:\n${quote(cut(text, 2_000))}\n\n${passages.map((passage) => `Passage:\n${quote(cut(passage, shown.passage))}`).join("\n\n")}`
+    const input = `Sentence:\n${quote(cut(text, 2_000))}\n\n${passages.map((passage) => `Passage:\n${quote(cut(passage, limits.passage))}`).join("\n\n")}`
     const model = yield* Decisions.DecisionModel
     const answer = yield* Effect.result(model.decideSettled(definition, { input }))
     const outcome = Result.isSuccess(answer) ? Result.getOrUndefined(answer.success.outcomes.supported) : undefined
@@ -121,7 +121,7 @@ export const checkSupport = (
       if (other !== undefined) return other
       const claims = claimsOf(answer)
       const doubtful = yield* Effect.forEach(claims, (claim) => isDoubtful(claim, sources), {
-        concurrency: shown.claims
+        concurrency: limits.claims
       })
       const wrong = claims.filter((_, index) => doubtful[index])
       if (wrong.length === 0) return undefined

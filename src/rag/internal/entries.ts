@@ -24,12 +24,14 @@ const nameOf = (model: Pick<Model, "id" | "dimensions">): string => `${model.id}
 
 /** Compares the stored model of a namespace with another; `undefined` if they are the same, or if one is missing. */
 export const findOther = (
-  stored: Pick<Model, "id" | "dimensions"> | undefined,
-  wanted: Model | undefined
+  storedModel: Pick<Model, "id" | "dimensions"> | undefined,
+  wantedModel: Model | undefined
 ): Reason | undefined =>
-  stored === undefined || wanted === undefined || (stored.id === wanted.id && stored.dimensions === wanted.dimensions)
+  storedModel === undefined ||
+  wantedModel === undefined ||
+  (storedModel.id === wantedModel.id && storedModel.dimensions === wantedModel.dimensions)
     ? undefined
-    : { _tag: "OtherModel", stored: nameOf(stored), wanted: nameOf(wanted) }
+    : { _tag: "OtherModel", stored: nameOf(storedModel), wanted: nameOf(wantedModel) }
 
 const readVectors = (
   vectors: ReadonlyArray<ReadonlyArray<number>>,
@@ -52,10 +54,10 @@ export const readVector = (
       wanted: nameOf({ id: model.id, dimensions: vector.length })
     })
   }
-  const read = unit(vector)
-  return read === undefined
+  const unitVector = unit(vector)
+  return unitVector === undefined
     ? Effect.fail(invalid("a vector has no direction: all of it is 0, or a part is no number"))
-    : Effect.succeed(read)
+    : Effect.succeed(unitVector)
 }
 
 /** Says why a document can't be stored; `undefined` if it can. */

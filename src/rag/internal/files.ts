@@ -58,7 +58,7 @@ const readDocument = Effect.fnUntraced(function* (
   const parts: Array<{ readonly start: number; readonly label: string }> = []
   let text = ""
   let part = 0
-  const read = CoreDocument.readPieces(format, { bytes, name }).pipe(
+  const readAll = CoreDocument.readPieces(format, { bytes, name }).pipe(
     Stream.takeWhile(() => text.length < mostCharacters),
     Stream.runForEach((piece) =>
       Effect.sync(() => {
@@ -71,7 +71,7 @@ const readDocument = Effect.fnUntraced(function* (
       })
     )
   )
-  const problem = yield* Effect.match(read, { onFailure: ({ message }) => message, onSuccess: () => undefined })
+  const problem = yield* Effect.match(readAll, { onFailure: ({ message }) => message, onSuccess: () => undefined })
   return problem ?? { id: path, text: text.slice(0, mostCharacters), title: titleOf(path, text), source, parts }
 })
 

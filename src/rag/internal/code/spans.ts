@@ -91,10 +91,10 @@ export const joinAtoms = (text: string, atoms: ReadonlyArray<Atom>): ReadonlyArr
     line += part.split("\n").length - 1
     start = end
   }
-  for (const { end: given, group, names } of atoms) {
+  for (const { end: atomEnd, group, names } of atoms) {
     // The rest of a line, such as a semicolon, belongs to the part before it.
-    const rest = /^[^\S\n]*[;,)\]}]*[^\S\n]*(?:\n|$)/.exec(text.slice(given, given + 200))?.[0] ?? ""
-    const end = Math.min(text.length, given + rest.length)
+    const rest = /^[^\S\n]*[;,)\]}]*[^\S\n]*(?:\n|$)/.exec(text.slice(atomEnd, atomEnd + 200))?.[0] ?? ""
+    const end = Math.min(text.length, atomEnd + rest.length)
     if (end <= start) continue
     if (open !== undefined && (open.group !== group || end - start > size)) {
       if (open.end > start) close(open.end, open.names)

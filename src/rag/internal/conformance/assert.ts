@@ -18,14 +18,14 @@ export class NotConformant extends TaggedError<NotConformant>()("NotConformant",
 }
 
 /** Fails with the rule unless it holds. */
-export const assert = (holds: boolean, rule: string, found: unknown): Effect.Effect<void, NotConformant> =>
+export const assert = (holds: boolean, rule: string, actual: unknown): Effect.Effect<void, NotConformant> =>
   holds
     ? Effect.void
-    : Effect.fail(new NotConformant({ rule, found: (JSON.stringify(found) ?? "nothing").slice(0, 600) }))
+    : Effect.fail(new NotConformant({ rule, found: (JSON.stringify(actual) ?? "nothing").slice(0, 600) }))
 
 /** Fails with the rule unless both are the same as JSON. */
-export const expect = (found: unknown, expected: unknown, rule: string): Effect.Effect<void, NotConformant> =>
-  assert(JSON.stringify(found) === JSON.stringify(expected), `${rule}: it is ${JSON.stringify(expected)}`, found)
+export const expect = (actual: unknown, expected: unknown, rule: string): Effect.Effect<void, NotConformant> =>
+  assert(JSON.stringify(actual) === JSON.stringify(expected), `${rule}: it is ${JSON.stringify(expected)}`, actual)
 
 /** Fails with the rule unless an operation fails with a reason. */
 export const expectFailure = <A, R>(

@@ -220,7 +220,7 @@ const separates = Effect.fnUntraced(function* (index: RagIndex["Service"]) {
         ...(yield* one.around("own::0", { filter }))
       ]
       const foreign = hits.find(
-        ({ chunk: { document, text: found } }) => found.includes("secret") || document === "own"
+        ({ chunk: { document, text: chunkText } }) => chunkText.includes("secret") || document === "own"
       )
       yield* assert(foreign === undefined, "no search finds another namespace's documents", foreign)
     }
@@ -263,8 +263,8 @@ const refuses = Effect.fnUntraced(function* (index: RagIndex["Service"]) {
     { ...good, chunks: good.chunks.map((one) => ({ ...one, document: "ulm" })) }
   ]
   for (const [at, entry] of wrong.entries()) {
-    const put = space.put([entryOf({ id: `before${at}`, text: "Not stored." }), entry])
-    yield* expectFailure(put, at === 2 ? "OtherModel" : "InvalidValue", `the wrong entry ${at}`)
+    const attempt = space.put([entryOf({ id: `before${at}`, text: "Not stored." }), entry])
+    yield* expectFailure(attempt, at === 2 ? "OtherModel" : "InvalidValue", `the wrong entry ${at}`)
   }
   yield* expect((yield* space.hashes()).size, towns.length, "a refused put stores nothing")
   yield* index.drop("a")
@@ -296,9 +296,9 @@ const writesAtOnce = Effect.fnUntraced(function* (index: RagIndex["Service"]) {
   const versions = new Map<string, string>()
   for (const { chunk } of hits) {
     const version = /Version \d+/.exec(chunk.text)?.[0] ?? ""
-    const known = versions.get(chunk.document) ?? version
-    yield* expect(version, known, "all chunks of a document are of one version")
-    versions.set(chunk.document, known)
+    const firstVersion = versions.get(chunk.document) ?? version
+    yield* expect(version, firstVersion, "all chunks of a document are of one version")
+    versions.set(chunk.document, firstVersion)
   }
   yield* expect(versions.size, 10, "each document is there")
 })

@@ -50,14 +50,14 @@ export const findWords = Effect.fnUntraced(function* (
   const counted = yield* rowsOf(sql`SELECT q.lexeme, (SELECT count(*) FROM (SELECT 1 FROM rag_chunks c
       WHERE c.words @@ ('''' || q.lexeme || '''')::tsquery LIMIT ${most + 1}) x) AS found
     FROM (${listOf(sql, lexemes)}) q (lexeme)`)
-  const known = counted
-    .map((row) => ({ lexeme: String(row["lexeme"]), found: numberIn(row, "found") }))
-    .filter(({ found }) => found > 0)
-  const rare = known.filter(({ found }) => found <= most)
-  const picked = (rare.length > 0 ? rare : known.slice(0, 3)).map(({ found, lexeme }) => ({
+  const lexemeCounts = counted
+    .map((row) => ({ lexeme: String(row["lexeme"]), count: numberIn(row, "found") }))
+    .filter(({ count }) => count > 0)
+  const rare = lexemeCounts.filter(({ count }) => count <= most)
+  const picked = (rare.length > 0 ? rare : lexemeCounts.slice(0, 3)).map(({ count, lexeme }) => ({
     lexeme,
     query: `'${lexeme}'`,
-    rarity: Math.max(1e-6, Math.log((chunks - found + 0.5) / (found + 0.5)))
+    rarity: Math.max(1e-6, Math.log((chunks - count + 0.5) / (count + 0.5)))
   }))
   if (picked.length === 0) return []
   const any = picked.map(({ query }) => query).join(" | ")
@@ -96,8 +96,8 @@ export const findNearest = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Hit>, Reason> {
   const wanted = JSON.stringify([...vector])
   const { chunks } = yield* countChunks(sql, space, conditionsOf(filter))
-  const readHits = (found: Statement<Row>) =>
-    rowsOf(sql`WITH found AS MATERIALIZED (${found})
+  const readHits = (matches: Statement<Row>) =>
+    rowsOf(sql`WITH found AS MATERIALIZED (${matches})
     SELECT 1 - (c.embedding <=> ${wanted}::text::vector) AS score, ${sql.literal(hitColumns)}
     FROM found f JOIN rag_chunks c ON c.pk = f.pk JOIN rag_documents d ON d.pk = c.document`)
   const compareAll = readHits(sql`SELECT a.pk FROM (

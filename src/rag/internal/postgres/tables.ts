@@ -47,17 +47,17 @@ export const checkServer = Effect.fnUntraced(function* (sql: SqlClient): Effect.
       `the server is Postgres ${server}, and the index needs ${oldest.server} or later; update the server`
     )
   }
-  const found = row["installed"] ?? row["available"]
-  if (typeof found !== "string") {
+  const extension = row["installed"] ?? row["available"]
+  if (typeof extension !== "string") {
     return yield* unavailable(
       "the server has no pgvector; install the extension (the package of your system, such as postgresql-18-pgvector, or the image pgvector/pgvector), then try again"
     )
   }
-  const [major = 0, minor = 0] = found.split(".").map(Number)
+  const [major = 0, minor = 0] = extension.split(".").map(Number)
   const [wantedMajor, wantedMinor] = oldest.extension
   if (major > wantedMajor || (major === wantedMajor && minor >= wantedMinor)) return
   return yield* unavailable(
-    `pgvector is ${found}, and the index needs ${oldest.extension.join(".")} or later; install it, and run ALTER EXTENSION vector UPDATE`
+    `pgvector is ${extension}, and the index needs ${oldest.extension.join(".")} or later; install it, and run ALTER EXTENSION vector UPDATE`
   )
 })
 

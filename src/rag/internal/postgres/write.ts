@@ -79,7 +79,7 @@ export const putDocuments = Effect.fnUntraced(function* (
   const hasVectors = entries.some(({ vectors = [] }) => vectors.length > 0)
   const space = yield* openSpace(sql, namespace, model, hasVectors)
   const optional = (text: string | undefined) => (text === undefined ? null : storable(text))
-  const read = entries.map(({ chunks, document, hash, vectors }) => {
+  const documents = entries.map(({ chunks, document, hash, vectors }) => {
     const rows = chunks.map((chunk, index) => {
       const terms = wordsIn(inContext(document.title, chunk)).map(termOf)
       const vector = vectors?.[index]
@@ -111,21 +111,21 @@ export const putDocuments = Effect.fnUntraced(function* (
     }
     return { id: document.id, row, rows }
   })
-  const stored = yield* rowsOf(sql`INSERT INTO rag_documents
+  const keyRows = yield* rowsOf(sql`INSERT INTO rag_documents
       (space, id, hash, title, source, url, at, metadata, facets, chunks, length)
     SELECT ${space}::bigint, x.id, x.hash, x.title, x.source, x.url, x.at, x.metadata,
       ARRAY(SELECT json_array_elements_text(x.facets)), x.chunks, x.length
-    FROM json_to_recordset(${JSON.stringify(read.map(({ row }) => row))}::text::json) AS x (id text, hash text, title text,
+    FROM json_to_recordset(${JSON.stringify(documents.map(({ row }) => row))}::text::json) AS x (id text, hash text, title text,
       source text, url text, at float8, metadata text, facets json, chunks int, length bigint)
     ORDER BY x.id COLLATE "C"
     ON CONFLICT (space, id) DO UPDATE SET hash = excluded.hash, title = excluded.title, source = excluded.source,
       url = excluded.url, at = excluded.at, metadata = excluded.metadata, facets = excluded.facets,
       chunks = excluded.chunks, length = excluded.length
     RETURNING pk, id`)
-  const keys = new Map(stored.map((row) => [String(row["id"]), numberIn(row, "pk")]))
+  const keys = new Map(keyRows.map((row) => [String(row["id"]), numberIn(row, "pk")]))
   yield* rowsOf(sql`DELETE FROM rag_chunks
     WHERE document IN (SELECT d::bigint FROM (${listOf(sql, [...keys.values()])}) x (d))`)
-  const all = read.flatMap(({ id, rows }) => rows.map((row) => ({ ...row, document: keys.get(id) ?? null })))
+  const all = documents.flatMap(({ id, rows }) => rows.map((row) => ({ ...row, document: keys.get(id) ?? null })))
   yield* Effect.forEach(
     Arr.chunksOf(all, batch),
     (part) =>
@@ -147,8 +147,8 @@ export const removeDocuments = Effect.fnUntraced(function* (
 ): Effect.fn.Return<number, Reason> {
   const space = yield* holdSpace(sql, namespace)
   if (space === undefined) return 0
-  const gone = yield* rowsOf(sql`WITH gone AS (SELECT pk FROM rag_documents WHERE space = ${space}
+  const removedRows = yield* rowsOf(sql`WITH gone AS (SELECT pk FROM rag_documents WHERE space = ${space}
       AND id IN (${listOf(sql, ids.map(storable))}) ORDER BY id FOR UPDATE)
     DELETE FROM rag_documents d USING gone WHERE d.pk = gone.pk RETURNING d.pk`)
-  return gone.length
+  return removedRows.length
 })

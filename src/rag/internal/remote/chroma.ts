@@ -111,20 +111,20 @@ export const makeChromaTables = (send: Send, database: string): Tables => {
   const countWords = Effect.fnUntraced(function* (path: string, terms: ReadonlyArray<string>) {
     const chunks = { kind: { $eq: "chunk" } }
     const all = Number(yield* send("GET", `${path}/count`))
-    const bound = all > few ? Math.floor(all / 10) : all
+    const most = all > few ? Math.floor(all / 10) : all
     const counted = yield* Effect.forEach(
       terms,
       (term) =>
         Effect.map(
-          readPart(path, { where: chunks, where_document: contains(term), limit: bound + 1, include: [] }),
-          ({ ids }) => ({ term, found: ids.length })
+          readPart(path, { where: chunks, where_document: contains(term), limit: most + 1, include: [] }),
+          ({ ids }) => ({ term, count: ids.length })
         ),
       { concurrency: 8 }
     )
-    const known = counted.filter(({ found }) => found > 0)
-    const rare = known.filter(({ found }) => found <= bound)
-    return (rare.length > 0 ? rare : known.slice(0, 3)).map(
-      ({ found, term }) => [term, Math.max(1e-6, Math.log((all - found + 0.5) / (found + 0.5)))] as const
+    const matchCounts = counted.filter(({ count }) => count > 0)
+    const rare = matchCounts.filter(({ count }) => count <= most)
+    return (rare.length > 0 ? rare : matchCounts.slice(0, 3)).map(
+      ({ count, term }) => [term, Math.max(1e-6, Math.log((all - count + 0.5) / (count + 0.5)))] as const
     )
   })
 

@@ -83,10 +83,10 @@ const payloadsOf = (points: ReadonlyArray<typeof Point.Type>): ReadonlyArray<unk
 
 /** Makes the tables. */
 export const makeQdrantTables = (send: Send): Tables => {
-  const known = new Set<string>()
+  const knownTables = new Set<string>()
 
   const create = Effect.fnUntraced(function* (table: string, dimensions: number | undefined) {
-    if (known.has(table)) return
+    if (knownTables.has(table)) return
     const vectors =
       dimensions === undefined
         ? { vectors: {}, sparse_vectors: { words: { modifier: "idf" } } }
@@ -95,7 +95,7 @@ export const makeQdrantTables = (send: Send): Tables => {
     for (const [key, schema] of Object.entries(indexed)) {
       yield* send("PUT", `/collections/${table}/index?wait=true`, { field_name: key, field_schema: schema })
     }
-    known.add(table)
+    knownTables.add(table)
   })
 
   const query = (table: string, body: unknown) =>
@@ -120,7 +120,7 @@ export const makeQdrantTables = (send: Send): Tables => {
       }))
       if ((yield* sendPoints(table, points)) !== undefined) return
       // Another process dropped the table.
-      known.delete(table)
+      knownTables.delete(table)
       yield* create(table, dimensions)
       yield* sendPoints(table, points)
     }),
@@ -165,7 +165,7 @@ export const makeQdrantTables = (send: Send): Tables => {
       }),
     drop: (table) =>
       Effect.andThen(
-        Effect.sync(() => known.delete(table)),
+        Effect.sync(() => knownTables.delete(table)),
         Effect.asVoid(send("DELETE", `/collections/${table}`))
       )
   }

@@ -40,8 +40,10 @@ export const makeSend = (
   return Effect.fnUntraced(
     function* (method, path, body) {
       const plain = HttpClientRequest.make(method)(base + path)
-      const known = apiKey === undefined ? plain : HttpClientRequest.setHeader(plain, header, Redacted.value(apiKey))
-      const response = yield* client.execute(body === undefined ? known : HttpClientRequest.bodyJsonUnsafe(known, body))
+      const request = apiKey === undefined ? plain : HttpClientRequest.setHeader(plain, header, Redacted.value(apiKey))
+      const response = yield* client.execute(
+        body === undefined ? request : HttpClientRequest.bodyJsonUnsafe(request, body)
+      )
       const text = yield* readText(response)
       // 409: another one made it at the same time.
       if (response.status === 404 || response.status === 409) return undefined

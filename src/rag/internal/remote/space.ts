@@ -87,14 +87,14 @@ const makeParts = (tables: Tables, namespace: string, model: Model | undefined) 
   const headsOf = (documents: Iterable<string>) =>
     Effect.map(
       Effect.forEach(Arr.chunksOf([...new Set(documents)].map(headKey), batch), (ids) => tables.get(texts, ids)),
-      (found) => new Map(readHeads(found.flat()).map((head) => [head.document, head]))
+      (records) => new Map(readHeads(records.flat()).map((head) => [head.document, head]))
     )
 
   const checkModel = Effect.gen(function* () {
-    const [stored] = readModels(yield* tables.get(texts, [modelKey]))
-    const other = findOther(stored, model)
+    const [storedModel] = readModels(yield* tables.get(texts, [modelKey]))
+    const other = findOther(storedModel, model)
     if (other !== undefined) return yield* Effect.fail(other)
-    return stored
+    return storedModel
   })
 
   const removeVersions = (heads: ReadonlyArray<Head>) =>
@@ -114,16 +114,16 @@ const makeParts = (tables: Tables, namespace: string, model: Model | undefined) 
   const searchLive = Effect.fnUntraced(function* (
     limit: number,
     find: (limit: number) => Effect.Effect<ReadonlyArray<Found>, Reason>
-  ): Effect.fn.Return<ReadonlyArray<{ readonly head: Head; readonly found: Found; readonly key: ChunkKey }>, Reason> {
-    for (let asked = limit * 2; ; asked *= 4) {
-      const all = yield* find(Math.min(asked, most))
-      const keyed = all.flatMap((found) => readKeys([found.payload]).map((key) => ({ found, key })))
+  ): Effect.fn.Return<ReadonlyArray<{ readonly head: Head; readonly match: Found; readonly key: ChunkKey }>, Reason> {
+    for (let size = limit * 2; ; size *= 4) {
+      const all = yield* find(Math.min(size, most))
+      const keyed = all.flatMap((match) => readKeys([match.payload]).map((key) => ({ match, key })))
       const heads = yield* headsOf(keyed.map(({ key }) => key.document))
-      const live = keyed.flatMap(({ found, key }) => {
+      const live = keyed.flatMap(({ key, match }) => {
         const head = heads.get(key.document)
-        return head?.version === key.version ? [{ head, found, key }] : []
+        return head?.version === key.version ? [{ head, match, key }] : []
       })
-      if (live.length >= limit || all.length < asked || asked >= most) return live
+      if (live.length >= limit || all.length < size || size >= most) return live
     }
   })
 
@@ -135,7 +135,7 @@ const makeParts = (tables: Tables, namespace: string, model: Model | undefined) 
   const readTexts = (keys: ReadonlyArray<ChunkKey>) =>
     Effect.map(
       Effect.forEach(Arr.chunksOf(keys.map(chunkKey), batch), (ids) => tables.get(texts, ids)),
-      (found) => new Map(readChunks(found.flat()).map((chunk) => [chunkKey(chunk), chunk]))
+      (records) => new Map(readChunks(records.flat()).map((chunk) => [chunkKey(chunk), chunk]))
     )
 
   return { texts, vectors, headsOf, checkModel, removeVersions, searchLive, listHeads, readTexts }
@@ -153,9 +153,9 @@ const makeSpace = <M extends Model | undefined>(tables: Tables, namespace: strin
     run(
       "put",
       Effect.gen(function* () {
-        const stored = yield* readEntries(entries, model)
-        if (stored.length === 0) return
-        const hasVectors = stored.some((entry) => (entry.vectors ?? []).length > 0)
+        const validEntries = yield* readEntries(entries, model)
+        if (validEntries.length === 0) return
+        const hasVectors = validEntries.some((entry) => (entry.vectors ?? []).length > 0)
         if (hasVectors && model !== undefined && (yield* checkModel) === undefined) {
           const { dimensions, id } = model
           yield* tables.put(
@@ -165,14 +165,14 @@ const makeSpace = <M extends Model | undefined>(tables: Tables, namespace: strin
           )
         }
         const version = yield* Effect.sync(makeId)
-        const old = yield* headsOf(stored.map(({ document }) => storable(document.id)))
-        const vectorRecords = stored.flatMap(({ chunks, document, vectors: own = [] }) =>
+        const old = yield* headsOf(validEntries.map(({ document }) => storable(document.id)))
+        const vectorRecords = validEntries.flatMap(({ chunks, document, vectors: own = [] }) =>
           chunks.flatMap((chunk, at) => {
             const vector = own[at]
             return vector === undefined ? [] : [vectorRecordOf(document, version, chunk, vector)]
           })
         )
-        const textRecords = stored.flatMap(({ chunks, document }) =>
+        const textRecords = validEntries.flatMap(({ chunks, document }) =>
           chunks.map((chunk) =>
             textRecordOf(document, version, chunk, wordsIn(inContext(document.title, chunk)).map(termOf))
           )
@@ -182,7 +182,7 @@ const makeSpace = <M extends Model | undefined>(tables: Tables, namespace: strin
         // From here on, searches find the new version.
         yield* tables.put(
           texts,
-          stored.map(({ chunks, document, hash }) => headOf(document, version, hash, chunks.length)),
+          validEntries.map(({ chunks, document, hash }) => headOf(document, version, hash, chunks.length)),
           undefined
         )
         yield* removeVersions([...old.values()])
@@ -219,9 +219,9 @@ const makeSpace = <M extends Model | undefined>(tables: Tables, namespace: strin
           const terms = [...new Set(wordsOf(text).map(termOf))]
           const where = conditionsOf("chunk", filter)
           if (terms.length === 0 || isNever(where)) return []
-          const live = yield* searchLive(boundLimit(limit), (asked) => tables.words(texts, terms, where, asked))
-          const hits = live.flatMap(({ found, head }) =>
-            readChunks([found.payload]).map((chunk) => toHit(head, chunk, found.score))
+          const live = yield* searchLive(boundLimit(limit), (size) => tables.words(texts, terms, where, size))
+          const hits = live.flatMap(({ head, match }) =>
+            readChunks([match.payload]).map((chunk) => toHit(head, chunk, match.score))
           )
           return hits.sort(byScore).slice(0, boundLimit(limit))
         })
@@ -233,12 +233,12 @@ const makeSpace = <M extends Model | undefined>(tables: Tables, namespace: strin
           const wanted = yield* readVector(vector, model)
           const where = conditionsOf("chunk", filter)
           if ((yield* checkModel) === undefined || isNever(where)) return []
-          const live = yield* searchLive(boundLimit(limit), (asked) => tables.nearest(vectors, wanted, where, asked))
+          const live = yield* searchLive(boundLimit(limit), (size) => tables.nearest(vectors, wanted, where, size))
           const some = live.slice(0, boundLimit(limit))
           const chunks = yield* readTexts(some.map(({ key }) => key))
-          const hits = some.flatMap(({ found, head, key }) => {
+          const hits = some.flatMap(({ head, key, match }) => {
             const chunk = chunks.get(chunkKey(key))
-            return chunk === undefined ? [] : [toHit(head, chunk, found.score)]
+            return chunk === undefined ? [] : [toHit(head, chunk, match.score)]
           })
           return hits.sort(byScore)
         })
@@ -258,8 +258,8 @@ const makeSpace = <M extends Model | undefined>(tables: Tables, namespace: strin
           const keys = Arr.range(from, to).map((at) => ({ document, version: head.version, place: at }))
           const chunks = yield* readTexts(keys)
           return keys.flatMap((key) => {
-            const found = chunks.get(chunkKey(key))
-            return found === undefined ? [] : [toHit(head, found, 0)]
+            const storedChunk = chunks.get(chunkKey(key))
+            return storedChunk === undefined ? [] : [toHit(head, storedChunk, 0)]
           })
         })
       ),
@@ -269,11 +269,11 @@ const makeSpace = <M extends Model | undefined>(tables: Tables, namespace: strin
         Effect.map(listHeads(filter), (heads) => {
           const counts = new Map<string, Source>()
           for (const { chunks, source } of heads) {
-            const known = counts.get(source)
+            const sum = counts.get(source)
             counts.set(source, {
               source,
-              documents: (known?.documents ?? 0) + 1,
-              chunks: (known?.chunks ?? 0) + chunks
+              documents: (sum?.documents ?? 0) + 1,
+              chunks: (sum?.chunks ?? 0) + chunks
             })
           }
           return [...counts.values()].sort((left, right) => (left.source < right.source ? -1 : 1))
@@ -291,8 +291,8 @@ export const makeRemoteIndex = (tables: Tables): RagIndex["Service"] => ({
     )(
       Effect.gen(function* () {
         const { texts } = tablesOf(namespace)
-        const [stored] = readModels(yield* tables.get(texts, [modelKey]))
-        const other = findOther(stored, model)
+        const [storedModel] = readModels(yield* tables.get(texts, [modelKey]))
+        const other = findOther(storedModel, model)
         if (other !== undefined) return yield* Effect.fail(other)
         // Without the parameter, `M` is `undefined`.
         return makeSpace(tables, namespace, model as M)

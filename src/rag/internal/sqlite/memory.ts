@@ -7,10 +7,10 @@ import { leftOut, measure, nearestPlaces } from "../signs.ts"
 import { bytesIn, floatsOf } from "./rows.ts"
 
 /** The signatures that were read: in the order of their chunks, each with its document. A removed one has document 0. */
-interface Held {
+interface Cache {
   readonly centre: Float32Array
   /** The version of the list of removed chunks, and the last row that was read of it. */
-  readonly gone: number
+  readonly removedVersion: number
   removed: number
   count: number
   upto: number
@@ -31,27 +31,27 @@ export interface Signatures {
 /** The rows that are read, and the signatures that are compared, before others get their turn. */
 const pages = { rows: 2_000, places: 20_000 }
 
-const grow = (held: Held, count: number, width: number): void => {
-  if (count <= held.chunks.length) return
+const grow = (cache: Cache, count: number, width: number): void => {
+  if (count <= cache.chunks.length) return
   const room = Math.ceil(count * 1.5)
   const chunks = new Float64Array(room)
-  chunks.set(held.chunks)
+  chunks.set(cache.chunks)
   const documents = new Float64Array(room)
-  documents.set(held.documents)
+  documents.set(cache.documents)
   const signs = new Uint32Array(room * width)
-  signs.set(held.signs)
-  Object.assign(held, { chunks, documents, signs })
+  signs.set(cache.signs)
+  Object.assign(cache, { chunks, documents, signs })
 }
 
 /** The place of a chunk: chunks only grow, so it is found by halves. */
-const placeOf = (held: Held, chunk: number): number | undefined => {
+const placeOf = (cache: Cache, chunk: number): number | undefined => {
   let low = 0
-  let high = held.count - 1
+  let high = cache.count - 1
   while (low <= high) {
     const middle = (low + high) >> 1
-    const found = held.chunks[middle] ?? 0
-    if (found === chunk) return middle
-    if (found < chunk) low = middle + 1
+    const middleChunk = cache.chunks[middle] ?? 0
+    if (middleChunk === chunk) return middle
+    if (middleChunk < chunk) low = middle + 1
     else high = middle - 1
   }
   return undefined
@@ -60,9 +60,9 @@ const placeOf = (held: Held, chunk: number): number | undefined => {
 /** Holds the signatures of a namespace. */
 export const makeSignatures = (sql: SqlClient, space: number): Signatures => {
   const turn = Semaphore.makeUnsafe(1)
-  let held: Held | undefined
+  let cache: Cache | undefined
 
-  const readAdded = Effect.fnUntraced(function* (to: Held) {
+  const readAdded = Effect.fnUntraced(function* (to: Cache) {
     const width = Math.ceil(to.centre.length / 32)
     for (;;) {
       const rows = yield* rowsOf(sql`SELECT chunk, document, signs FROM rag_signs
@@ -84,7 +84,7 @@ export const makeSignatures = (sql: SqlClient, space: number): Signatures => {
     }
   })
 
-  const readRemoved = Effect.fnUntraced(function* (from: Held) {
+  const readRemoved = Effect.fnUntraced(function* (from: Cache) {
     for (;;) {
       const rows = yield* rowsOf(sql`SELECT pk, chunk FROM rag_removed
         WHERE space = ${space} AND pk > ${from.removed} ORDER BY pk LIMIT ${pages.rows}`)
@@ -102,11 +102,11 @@ export const makeSignatures = (sql: SqlClient, space: number): Signatures => {
     const [row] = yield* rowsOf(sql`SELECT centre, gone FROM rag_spaces WHERE pk = ${space}`)
     const centre = row === undefined ? undefined : bytesIn(row, "centre")
     if (row === undefined || centre === undefined) return undefined
-    const gone = numberIn(row, "gone")
-    if (held === undefined || held.gone !== gone) {
-      held = {
+    const removedVersion = numberIn(row, "gone")
+    if (cache === undefined || cache.removedVersion !== removedVersion) {
+      cache = {
         centre: floatsOf(centre),
-        gone,
+        removedVersion,
         removed: 0,
         count: 0,
         upto: 0,
@@ -115,7 +115,7 @@ export const makeSignatures = (sql: SqlClient, space: number): Signatures => {
         signs: new Uint32Array(0)
       }
     }
-    const current = held
+    const current = cache
     yield* readAdded(current)
     yield* readRemoved(current)
     return current

@@ -70,22 +70,22 @@ const makeReader =
 export const makeWords = (sql: SqlClient, space: number, aside: Aside | undefined) => {
   const texts = sql.literal(textsOf(space))
   const sizes = sql.literal(`${textsOf(space)}_docsize`)
-  const read = makeReader(aside)
+  const readRows = makeReader(aside)
 
   /** Leaves out words of more than a tenth of all chunks, as long as others are left. */
   const pickRare = Effect.fnUntraced(function* (wanted: ReadonlyArray<string>) {
-    const [all] = yield* read(true, sql`SELECT count(*) AS total FROM ${sizes}`)
+    const [all] = yield* readRows(true, sql`SELECT count(*) AS total FROM ${sizes}`)
     const most = all === undefined ? 0 : Math.floor(numberIn(all, "total") / 10)
-    const rows = yield* read(
+    const rows = yield* readRows(
       true,
       sql`SELECT w.value AS word, (SELECT count(*) FROM
         (SELECT 1 FROM ${texts} t WHERE t.text MATCH w.value LIMIT ${most + 1})) AS found
         FROM json_each(${listOf(wanted.map(quoted))}) w`
     )
-    const counted = rows.map((row) => ({ word: String(row["word"]), found: numberIn(row, "found") }))
-    const known = counted.filter(({ found }) => found > 0)
-    const rare = known.filter(({ found }) => found <= most)
-    return (rare.length > 0 ? rare : known.slice(0, 3)).map(({ word }) => word)
+    const counted = rows.map((row) => ({ word: String(row["word"]), count: numberIn(row, "found") }))
+    const matchCounts = counted.filter(({ count }) => count > 0)
+    const rare = matchCounts.filter(({ count }) => count <= most)
+    return (rare.length > 0 ? rare : matchCounts.slice(0, 3)).map(({ word }) => word)
   })
 
   return Effect.fnUntraced(function* (
@@ -102,7 +102,7 @@ export const makeWords = (sql: SqlClient, space: number, aside: Aside | undefine
     if (picked.length === 0) return []
     const match = picked.join(" OR ")
     const conditions = conditionsOf(filter)
-    const rows = yield* read(
+    const rows = yield* readRows(
       isLarge,
       conditions === undefined
         ? sql`SELECT rowid AS pk, -rank AS score FROM ${texts} WHERE ${texts} MATCH ${match}

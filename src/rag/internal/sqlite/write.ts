@@ -19,10 +19,10 @@ const mostRemoved = 10_000
 /** Removes documents with their chunks, and gives the number that existed. */
 export const removeDocuments = Effect.fnUntraced(function* (sql: SqlClient, space: number, ids: ReadonlyArray<string>) {
   const texts = sql.literal(textsOf(space))
-  const found = yield* rowsOf(sql`SELECT pk FROM rag_documents
+  const documentRows = yield* rowsOf(sql`SELECT pk FROM rag_documents
     WHERE space = ${space} AND id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`)
-  if (found.length === 0) return 0
-  const documents = JSON.stringify(found.map((row) => numberIn(row, "pk")))
+  if (documentRows.length === 0) return 0
+  const documents = JSON.stringify(documentRows.map((row) => numberIn(row, "pk")))
   const chunks = sql`SELECT pk FROM rag_chunks WHERE document IN (SELECT value FROM json_each(${documents}))`
   yield* rowsOf(sql`DELETE FROM ${texts} WHERE rowid IN (${chunks})`)
   yield* rowsOf(sql`INSERT INTO rag_removed (space, chunk)
@@ -36,7 +36,7 @@ export const removeDocuments = Effect.fnUntraced(function* (sql: SqlClient, spac
     yield* rowsOf(sql`DELETE FROM rag_removed WHERE space = ${space}`)
     yield* rowsOf(sql`UPDATE rag_spaces SET gone = gone + 1 WHERE pk = ${space}`)
   }
-  return found.length
+  return documentRows.length
 })
 
 /** Gives the centre of the namespace's vectors. The first vectors decide it, and the model. */
@@ -47,10 +47,10 @@ const readCentre = Effect.fnUntraced(function* (
   vectors: ReadonlyArray<Float32Array>
 ) {
   const [row] = yield* rowsOf(sql`SELECT model, dims, centre FROM rag_spaces WHERE pk = ${space}`)
-  const stored = row === undefined ? undefined : bytesIn(row, "centre")
-  if (row !== undefined && stored !== undefined) {
+  const centreBytes = row === undefined ? undefined : bytesIn(row, "centre")
+  if (row !== undefined && centreBytes !== undefined) {
     const other = findOther(modelIn(row), model)
-    return other === undefined ? floatsOf(stored) : yield* Effect.fail(other)
+    return other === undefined ? floatsOf(centreBytes) : yield* Effect.fail(other)
   }
   // Vectors of many models lie in a narrow cone: signs about 0 say little.
   const centre = centreOf(vectors)
