@@ -86,7 +86,7 @@ export const layerKeychain = (options: {
   Layer.effect(
     CredentialKey,
     Effect.gen(function* () {
-      const kept = yield* Effect.mapError(
+      const keyText = yield* Effect.mapError(
         Keychain.getOrPut(
           options.service,
           Effect.map(random, (bytes) => Redacted.make(Base64.encode(bytes)))
@@ -94,7 +94,7 @@ export const layerKeychain = (options: {
         noKey
       )
       const problem = `what the keychain has for ${options.service} is no key; remove it there, and start again`
-      return yield* fromText(kept, problem)
+      return yield* fromText(keyText, problem)
     })
   )
 

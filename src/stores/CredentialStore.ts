@@ -160,10 +160,10 @@ const openWith = ({ aead, key }: Cipher) =>
     name: string,
     value: string
   ): Effect.fn.Return<Credential, Reason | Fault> {
-    const found = Result.getOrUndefined(decodeSealed(value))
-    const nonce = Result.getOrUndefined(Base64.decode(found?.nonce ?? ""))
-    const sealed = Result.getOrUndefined(Base64.decode(found?.sealed ?? ""))
-    if (found === undefined || nonce === undefined || sealed === undefined) return yield* Effect.fail(unreadable)
+    const parts = Result.getOrUndefined(decodeSealed(value))
+    const nonce = Result.getOrUndefined(Base64.decode(parts?.nonce ?? ""))
+    const sealed = Result.getOrUndefined(Base64.decode(parts?.sealed ?? ""))
+    if (parts === undefined || nonce === undefined || sealed === undefined) return yield* Effect.fail(unreadable)
     const bytes = yield* Effect.mapError(
       aead.decrypt(key, sealed, { nonce, aad: contextOf(namespace, name) }),
       (): Reason => ({ _tag: "WrongKey" })
@@ -209,11 +209,11 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
     /** Takes the lease unless somebody holds it, and gives the text of the lease. */
     const lease = Effect.fnUntraced(function* (namespace: string, name: string) {
       const now = yield* Clock.currentTimeMillis
-      const found = yield* leases.get(namespace, name)
-      const held = Result.getOrUndefined(decodeLease(found ?? ""))
-      if (held !== undefined && held.until > now) return undefined
+      const leaseText = yield* leases.get(namespace, name)
+      const holder = Result.getOrUndefined(decodeLease(leaseText ?? ""))
+      if (holder !== undefined && holder.until > now) return undefined
       const mine = JSON.stringify({ owner: makeId(), until: now + leaseMillis })
-      return (yield* leases.swap(namespace, name, found, mine)) ? mine : undefined
+      return (yield* leases.swap(namespace, name, leaseText, mine)) ? mine : undefined
     })
 
     const refreshed: Service["refreshed"] = (namespace, name, { isExpired, refresh }) => {
@@ -241,8 +241,8 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
         Effect.gen(function* () {
           const since = yield* Clock.currentTimeMillis
           for (;;) {
-            const found = yield* report(existing(namespace, name))
-            if (!(yield* isOld(found.credential))) return found.credential
+            const entry = yield* report(existing(namespace, name))
+            if (!(yield* isOld(entry.credential))) return entry.credential
             const mine = yield* report(lease(namespace, name))
             if (mine === undefined) {
               if ((yield* Clock.currentTimeMillis) - since > patienceMillis) {
@@ -252,7 +252,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
               continue
             }
             const renewal = Effect.timeoutOrElse(
-              Effect.suspend(() => refresh(found.credential)),
+              Effect.suspend(() => refresh(entry.credential)),
               {
                 duration: refreshMillis,
                 orElse: () => Effect.fail(fail({ _tag: "TimedOut", millis: refreshMillis }))
@@ -260,7 +260,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
             )
             // The holder of the lease before may have refreshed it since it was read.
             const attempt = Effect.flatMap(report(existing(namespace, name)), (latest) =>
-              latest.value === found.value ? storeRenewed(found, restore(renewal)) : Effect.undefined
+              latest.value === entry.value ? storeRenewed(entry, restore(renewal)) : Effect.undefined
             )
             const result = yield* Effect.ensuring(attempt, Effect.ignore(leases.swap(namespace, name, mine, undefined)))
             if (result !== undefined) return result
@@ -295,7 +295,7 @@ export const layer: Layer.Layer<CredentialStore, never, Storage | CredentialKey>
           credentials.put(namespace, [{ key: name, value }])
         ).pipe(onCredential("set", "set", namespace, name)),
       get: (namespace, name) =>
-        Effect.map(readSealed(namespace, name), (found) => found?.credential).pipe(
+        Effect.map(readSealed(namespace, name), (entry) => entry?.credential).pipe(
           onCredential("get", "get", namespace, name)
         ),
       names: (namespace) =>

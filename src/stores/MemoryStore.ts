@@ -108,10 +108,10 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
     /** Reads all rows of a namespace, page by page. Other fibers run between. */
     const pages = (table: Table, namespace: string) =>
       Stream.paginate(undefined as string | undefined, (after) => {
-        const rows = table.scan(namespace, { limit: page, after })
-        return Effect.map(Effect.andThen(Effect.yieldNow, rows), (found) => {
-          const last = found.length < page ? undefined : found.at(-1)?.key
-          return [[found], Option.fromUndefinedOr(last)] as const
+        const scan = table.scan(namespace, { limit: page, after })
+        return Effect.map(Effect.andThen(Effect.yieldNow, scan), (rows) => {
+          const last = rows.length < page ? undefined : rows.at(-1)?.key
+          return [[rows], Option.fromUndefinedOr(last)] as const
         })
       })
 
@@ -159,7 +159,7 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
             ),
           { concurrency: 8 }
         ),
-        (found) => found.flat()
+        (batches) => batches.flat()
       )
 
     const search = Effect.fnUntraced(function* (
@@ -167,8 +167,8 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       query: Query & { readonly text?: string | undefined }
     ) {
       const wanted = [...new Set(words(query.text ?? ""))].slice(0, 64)
-      const found = yield* index.search(namespace, wanted, query.category)
-      return yield* readFacts(namespace, found.slice(0, bounded(query.limit)))
+      const ids = yield* index.search(namespace, wanted, query.category)
+      return yield* readFacts(namespace, ids.slice(0, bounded(query.limit)))
     })
 
     const nearest = Effect.fnUntraced(function* (
@@ -179,12 +179,12 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
       const wanted = Vectors.unit(vector)
       if (wanted === undefined) return yield* Effect.fail<Reason>({ _tag: "InvalidValue", problem: vectorProblem })
       const places = (yield* index.nearest(namespace, wanted, query.category)).slice(0, bounded(query.limit))
-      const found = yield* readFacts(
+      const nearFacts = yield* readFacts(
         namespace,
         places.map(({ id }) => id)
       )
       const similarities = new Map(places.map(({ id, similarity }) => [id, similarity]))
-      return found.map((fact) => ({ fact, similarity: similarities.get(fact.id) ?? 0 }))
+      return nearFacts.map((fact) => ({ fact, similarity: similarities.get(fact.id) ?? 0 }))
     })
 
     const remove = Effect.fnUntraced(function* (namespace: string, id: string) {
@@ -251,9 +251,9 @@ export const recall = Effect.fnUntraced(function* (
   const { vector } = yield* model.embed(text)
   const near = yield* store.nearest(namespace, vector, query)
   const worded = yield* store.search(namespace, { ...query, text })
-  const found = new Map<string, Fact>()
+  const factsById = new Map<string, Fact>()
   for (let rank = 0; rank < Math.max(near.length, worded.length); rank++) {
-    for (const fact of [near[rank]?.fact, worded[rank]]) if (fact !== undefined) found.set(fact.id, fact)
+    for (const fact of [near[rank]?.fact, worded[rank]]) if (fact !== undefined) factsById.set(fact.id, fact)
   }
-  return [...found.values()].slice(0, bounded(query.limit))
+  return [...factsById.values()].slice(0, bounded(query.limit))
 })

@@ -282,8 +282,8 @@ export const record =
           let runId: string | undefined
           return Stream.mapArrayEffect(events, (some) => {
             runId ??= some[0].runId
-            const kept = options?.deltas === true ? some : some.filter((event) => !deltas.has(event._tag))
-            return Effect.as(store.append(runId, kept), some)
+            const selection = options?.deltas === true ? some : some.filter((event) => !deltas.has(event._tag))
+            return Effect.as(store.append(runId, selection), some)
           })
         })
     )

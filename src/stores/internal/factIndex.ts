@@ -39,21 +39,21 @@ const mostHeld = 16
 const page = 2_000
 
 const removeFact = (index: Index, id: string): void => {
-  const known = index.entries.get(id)
-  if (known === undefined) return
+  const entry = index.entries.get(id)
+  if (entry === undefined) return
   index.entries.delete(id)
-  index.postings.remove(known, known.words)
+  index.postings.remove(entry, entry.words)
   index.vectors?.delete(id)
 }
 
 /** Puts a fact in the index. A fact that comes again keeps its vector. */
 const putFact = (index: Index, { at, category, id, text }: Fact, vector: Float32Array | undefined): void => {
-  const known = vector ?? index.vectors?.get(id)
+  const ownVector = vector ?? index.vectors?.get(id)
   removeFact(index, id)
   const entry = { id, category, at, words: new Set(words(text)) }
   index.entries.set(id, entry)
   index.postings.add(entry, entry.words)
-  if (known !== undefined) index.vectors?.set(id, known)
+  if (ownVector !== undefined) index.vectors?.set(id, ownVector)
 }
 
 /** Latest first, then by id. */
@@ -63,17 +63,17 @@ const byTime = (left: Entry, right: Entry): number => right.at - left.at || (lef
 const searchWords = ({ entries, postings }: Index, wanted: ReadonlyArray<string>, category: string | undefined) => {
   const isAllowed = (entry: Entry) => category === undefined || entry.category === category
   const searched = category === undefined ? entries.size : [...entries.values()].filter(isAllowed).length
-  const found = new Map<Entry, Array<number>>()
+  const matches = new Map<Entry, Array<number>>()
   for (const [place, beginning] of wanted.entries()) {
     for (const entry of postings.holdersOfBeginning(beginning)) {
       if (!isAllowed(entry)) continue
-      const places = found.get(entry)
-      if (places === undefined) found.set(entry, [place])
+      const places = matches.get(entry)
+      if (places === undefined) matches.set(entry, [place])
       else places.push(place)
     }
   }
-  const all = wanted.length > 0 ? found : [...entries.values()].filter(isAllowed).map((entry) => [entry, []] as const)
-  const hits = [...all].map(([item, places]) => ({ item, found: places }))
+  const all = wanted.length > 0 ? matches : [...entries.values()].filter(isAllowed).map((entry) => [entry, []] as const)
+  const hits = [...all].map(([item, places]) => ({ item, places }))
   hits.sort((left, right) => byTime(left.item, right.item))
   return rankHits(hits, searched).map(({ id }) => id)
 }
@@ -89,13 +89,13 @@ const key = "version"
 
 /** Makes the indexes of a storage's namespaces. */
 export const makeFactIndexes = ({ readFacts, readVectors, versions }: Sources) => {
-  const held = new Map<string, Index>()
+  const indexes = new Map<string, Index>()
   const turn = Semaphore.makeUnsafe(1)
 
   const hold = (namespace: string, index: Index): Index => {
-    held.delete(namespace)
-    held.set(namespace, index)
-    for (const oldest of held.keys()) if (held.size > mostHeld) held.delete(oldest)
+    indexes.delete(namespace)
+    indexes.set(namespace, index)
+    for (const oldest of indexes.keys()) if (indexes.size > mostHeld) indexes.delete(oldest)
     return index
   }
 
@@ -103,8 +103,8 @@ export const makeFactIndexes = ({ readFacts, readVectors, versions }: Sources) =
   const open = Effect.fnUntraced(function* (namespace: string): Effect.fn.Return<Index, Fault> {
     // The version is read first: a write during the reading makes another one.
     const version = yield* versions.get(namespace, key)
-    const known = held.get(namespace)
-    if (known !== undefined && known.version === version) return hold(namespace, known)
+    const current = indexes.get(namespace)
+    if (current !== undefined && current.version === version) return hold(namespace, current)
     const index: Index = { version, entries: new Map(), postings: Postings.make(), vectors: undefined }
     yield* Stream.runForEachArray(readFacts(namespace), (facts) =>
       Effect.sync(() => {
@@ -136,13 +136,13 @@ export const makeFactIndexes = ({ readFacts, readVectors, versions }: Sources) =
   const follow = (namespace: string, change: (index: Index) => void): Effect.Effect<void, Fault> =>
     Effect.gen(function* () {
       const next = yield* Effect.sync(makeId)
-      const index = held.get(namespace)
+      const index = indexes.get(namespace)
       if (index !== undefined && (yield* versions.swap(namespace, key, index.version, next))) {
         change(index)
         index.version = next
         return
       }
-      held.delete(namespace)
+      indexes.delete(namespace)
       yield* versions.put(namespace, [{ key, value: next }])
     }).pipe(turn.withPermits(1))
 
@@ -153,23 +153,23 @@ export const makeFactIndexes = ({ readFacts, readVectors, versions }: Sources) =
     /** The ids of the facts nearest to a vector, with their cosine. */
     nearest: Effect.fnUntraced(function* (namespace: string, wanted: Float32Array, category: string | undefined) {
       const { index, vectors } = yield* openVectors(namespace)
-      const found: Array<{ readonly id: string; readonly similarity: number }> = []
-      let seen = 0
+      const hits: Array<{ readonly id: string; readonly similarity: number }> = []
+      let count = 0
       for (const [id, vector] of vectors) {
         const entry = index.entries.get(id)
         if (entry === undefined || (category !== undefined && entry.category !== category)) continue
         const similarity = Vectors.similarity(wanted, vector)
-        if (similarity !== undefined) found.push({ id, similarity })
-        if (++seen % page === 0) yield* Effect.yieldNow
+        if (similarity !== undefined) hits.push({ id, similarity })
+        if (++count % page === 0) yield* Effect.yieldNow
       }
-      return found.sort((left, right) => right.similarity - left.similarity)
+      return hits.sort((left, right) => right.similarity - left.similarity)
     }),
     added: (namespace: string, fact: Fact, vector: Float32Array | undefined) =>
       follow(namespace, (index) => putFact(index, fact, vector)),
     removed: (namespace: string, id: string) => follow(namespace, (index) => removeFact(index, id)),
     cleared: (namespace: string) =>
       Effect.andThen(
-        Effect.sync(() => held.delete(namespace)),
+        Effect.sync(() => indexes.delete(namespace)),
         follow(namespace, () => undefined)
       )
   }

@@ -17,7 +17,7 @@ export const corrupt = (problem: string): Fault => ({ reason: "Corrupt", problem
 
 /** Refuses names that are empty, longer than `most` characters, or not printable. */
 export const checkNames = (names: ReadonlyArray<string>, most: number): Effect.Effect<void, Reason> => {
-  const problem = names.map((name) => nameProblem(name, most)).find((found) => found !== undefined)
+  const problem = names.map((name) => nameProblem(name, most)).find((text) => text !== undefined)
   return problem === undefined ? Effect.void : Effect.fail({ _tag: "InvalidName", problem })
 }
 

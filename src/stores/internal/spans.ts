@@ -97,8 +97,8 @@ export const make = (hash: string) => {
   }
 
   const note = (open: Open | undefined, name: string, at: number, attributes: Attributes): void => {
-    const known = entriesToAttributes(Object.entries(attributes))
-    open?.span.events.push({ name, timeUnixNano: nanos(at), attributes: known, droppedAttributesCount: 0 })
+    const keyValues = entriesToAttributes(Object.entries(attributes))
+    open?.span.events.push({ name, timeUnixNano: nanos(at), attributes: keyValues, droppedAttributesCount: 0 })
   }
 
   const fail = (open: Open | undefined, at: number, type: string, attributes: Attributes = {}): void =>

@@ -67,10 +67,10 @@ export const make = Effect.gen(function* () {
             ? hasChanged(sql`SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM effect_deepagents_rows WHERE ${row(space, key)})`)
             : hasChanged(sql`${insert(space, [{ key, value: next }])} ON CONFLICT DO NOTHING RETURNING id`)
         }
-        const found = sql`${row(space, key)} AND body = ${expected}`
+        const condition = sql`${row(space, key)} AND body = ${expected}`
         return next === undefined
-          ? hasChanged(sql`DELETE FROM effect_deepagents_rows WHERE ${found} RETURNING id`)
-          : hasChanged(sql`UPDATE effect_deepagents_rows SET body = ${next} WHERE ${found} RETURNING id`)
+          ? hasChanged(sql`DELETE FROM effect_deepagents_rows WHERE ${condition} RETURNING id`)
+          : hasChanged(sql`UPDATE effect_deepagents_rows SET body = ${next} WHERE ${condition} RETURNING id`)
       },
       scan: (space, { after, limit, reverse }) => {
         const compare = sql.literal(reverse === true ? "<" : ">")

@@ -39,7 +39,7 @@ export interface Holder {
 }
 
 /** The number of emptied files that stay, so that a slow process does not use their names again. */
-const kept = 8
+const keptFiles = 8
 
 type Problem = Fault | PlatformError
 
@@ -91,7 +91,7 @@ const retire = Effect.fnUntraced(function* (place: Place, names: ReadonlyArray<s
   for (const name of names) {
     const generation = Number.parseInt(name, 10)
     const file = place.path.join(place.folder, name)
-    if (name.endsWith(".draft") ? generation <= last : generation < last - kept) {
+    if (name.endsWith(".draft") ? generation <= last : generation < last - keptFiles) {
       yield* Effect.ignore(fs.remove(file))
     } else if (name === `${last - 1}`) {
       const stat = yield* unless("NotFound")(fs.stat(file))
@@ -107,7 +107,7 @@ const retire = Effect.fnUntraced(function* (place: Place, names: ReadonlyArray<s
 /** Reads the current file; `undefined` for a space without files. */
 const load = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<Log | undefined, Problem> {
   const { folder, fs } = place
-  let seen = 0
+  let previousLast = 0
   for (;;) {
     const names = (yield* unless("NotFound")(fs.readDirectory(folder))) ?? []
     const last = Math.max(0, ...names.filter((name) => /^[1-9]\d*$/u.test(name)).map(Number))
@@ -122,9 +122,9 @@ const load = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<Log | 
       })
     )
     if (log === undefined) continue
-    if (log.space === undefined && last !== seen) {
+    if (log.space === undefined && last !== previousLast) {
       // Another process may have emptied it since its name was read.
-      seen = last
+      previousLast = last
       continue
     }
     if (log.space !== place.space) {
@@ -138,9 +138,9 @@ const load = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<Log | 
 })
 
 /** Reads the log to its end; `undefined` for a space without files. */
-const current = Effect.fnUntraced(function* (place: Place, held: Holder): Effect.fn.Return<Log | undefined, Problem> {
+const current = Effect.fnUntraced(function* (place: Place, holder: Holder): Effect.fn.Return<Log | undefined, Problem> {
   for (;;) {
-    const { log } = held
+    const { log } = holder
     const isSame =
       log !== undefined &&
       (yield* Effect.scoped(
@@ -149,10 +149,10 @@ const current = Effect.fnUntraced(function* (place: Place, held: Holder): Effect
           return file !== undefined && (yield* follow(file, log))
         })
       ))
-    held.log = isSame ? log : yield* load(place)
-    if (held.log?.isSealed !== true) return held.log
-    yield* publish(place, held.log.generation + 1, held.log.rows)
-    held.log = undefined
+    holder.log = isSame ? log : yield* load(place)
+    if (holder.log?.isSealed !== true) return holder.log
+    yield* publish(place, holder.log.generation + 1, holder.log.rows)
+    holder.log = undefined
   }
 })
 
@@ -170,17 +170,17 @@ const write = Effect.fnUntraced(function* (place: Place, log: Log, change: Chang
 const isWasteful = ({ lines, rows }: Log): boolean => lines > 2 * rows.map.size + 256
 
 /** Reads the rows of a space. */
-export const readRows = (place: Place, held: Holder): Effect.Effect<Rows.Rows<Entry>, Problem> =>
-  Effect.map(current(place, held), (log) => log?.rows ?? Rows.empty())
+export const readRows = (place: Place, holder: Holder): Effect.Effect<Rows.Rows<Entry>, Problem> =>
+  Effect.map(current(place, holder), (log) => log?.rows ?? Rows.empty())
 
 /** Commits a change that `decide` makes of the rows (`undefined`: no change), and reports whether it applied. */
 export const commit = Effect.fnUntraced(function* (
   place: Place,
-  held: Holder,
+  holder: Holder,
   decide: (rows: Rows.Rows<Entry>) => Change | undefined
 ): Effect.fn.Return<boolean, Problem> {
   for (;;) {
-    const log = yield* current(place, held)
+    const log = yield* current(place, holder)
     const change = decide(log?.rows ?? Rows.empty())
     if (change === undefined) return false
     if (log === undefined) {
@@ -196,7 +196,7 @@ export const commit = Effect.fnUntraced(function* (
     const erases = change._tag === "Clear" || (change._tag === "Set" && change.rows.some(([, value]) => value === null))
     if (outcome && (erases || isWasteful(log))) {
       yield* write(place, log, { _tag: "Seal", by: makeId() })
-      yield* current(place, held)
+      yield* current(place, holder)
     }
     return outcome
   }

@@ -71,9 +71,9 @@ export const make =
       swap: (space, key, expected, next) =>
         onSpace(space, (open) =>
           Log.commit(open.place, open, ({ map }) => {
-            const found = map.get(key)
-            if (found?.value !== expected) return undefined
-            return { _tag: "Set", by: makeId(), rows: [[key, next ?? null]], where: found?.by ?? null }
+            const entry = map.get(key)
+            if (entry?.value !== expected) return undefined
+            return { _tag: "Set", by: makeId(), rows: [[key, next ?? null]], where: entry?.by ?? null }
           })
         ),
       scan: (space, options) => readRows(space, (rows) => Rows.scan(rows, options, (entry) => entry?.value)),

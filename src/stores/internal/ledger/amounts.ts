@@ -102,6 +102,6 @@ export const amountsOf = (row: Row): Totals => ({
 
 /** Finds the first kind of a row that exceeds its room. */
 export const firstFull = (total: Row, room: Limits): number =>
-  Arr.findFirstIndex(total, (sum, index) => sum > (room[index] ?? Infinity)).pipe((found) =>
-    found._tag === "Some" ? found.value : room.findIndex((highest) => highest !== undefined)
+  Arr.findFirstIndex(total, (sum, index) => sum > (room[index] ?? Infinity)).pipe((firstIndex) =>
+    firstIndex._tag === "Some" ? firstIndex.value : room.findIndex((highest) => highest !== undefined)
   )

@@ -58,13 +58,13 @@ const comparePlaces = (left: Place, right: Place): number => {
 
 /** Merges the bounds of each sum, and sorts them: callers that take several can't deadlock. */
 const mergeBounds = (bounds: ReadonlyArray<Bound>): ReadonlyArray<Bound> => {
-  const found: Array<Bound> = []
+  const mergedBounds: Array<Bound> = []
   for (const bound of bounds.toSorted(comparePlaces)) {
-    const last = found.at(-1)
-    if (last === undefined || comparePlaces(last, bound) !== 0) found.push(bound)
-    else found[found.length - 1] = { ...last, limits: lowest(last.limits, bound.limits) }
+    const last = mergedBounds.at(-1)
+    if (last === undefined || comparePlaces(last, bound) !== 0) mergedBounds.push(bound)
+    else mergedBounds[mergedBounds.length - 1] = { ...last, limits: lowest(last.limits, bound.limits) }
   }
-  return found
+  return mergedBounds
 }
 
 const entryOf = ({ account, endsAt, limits, period }: Bound, want: Amounts, row: Row, now: number): Entry => ({

@@ -30,8 +30,8 @@ export const make = (): Tables => {
 
   const open = (entry: Entry, now: number): Account => {
     const key = keyOf(entry)
-    const found = accounts.get(key)
-    if (found !== undefined) return found
+    const current = accounts.get(key)
+    if (current !== undefined) return current
     const goneAt = entry.lasts === undefined ? Infinity : now + entry.lasts + keptFor
     const account: Account = { total: none, open: new Map(), goneAt }
     accounts.set(key, account)

@@ -43,7 +43,7 @@ export const periodOf = (window: Window, now: number): Result.Result<Period, str
     const zone = typeof window.timeZone === "string" ? DateTime.zoneFromString(window.timeZone) : Option.none()
     return Option.match(zone, {
       onNone: () => Result.fail(`there is no time zone ${JSON.stringify(window.timeZone)}`),
-      onSome: (found) => Result.succeed(inNamedZone(window.per, found, now))
+      onSome: (timeZone) => Result.succeed(inNamedZone(window.per, timeZone, now))
     })
   }
   if (typeof window === "object" && "every" in window) {

@@ -66,8 +66,8 @@ export const make: Effect.Effect<Tables, Problem, SqlClient> = Effect.gen(functi
   /** Writes, unless the caller is in a transaction. */
   const outside = <A>(write: Effect.Effect<A, Problem>): Effect.Effect<A, Problem> =>
     failLate(
-      Effect.flatMap(Effect.serviceOption(sql.transactionService), (found) =>
-        Option.isSome(found) ? Effect.fail(nested) : write
+      Effect.flatMap(Effect.serviceOption(sql.transactionService), (connection) =>
+        Option.isSome(connection) ? Effect.fail(nested) : write
       )
     )
 
@@ -118,7 +118,7 @@ export const make: Effect.Effect<Tables, Problem, SqlClient> = Effect.gen(functi
       // No sum is below 0.
       const never = entries.findIndex(({ most }) => most.some((highest) => highest !== undefined && highest < 0))
       if (never >= 0) return Effect.succeed(never)
-      const taken = Effect.forEach(
+      const takeAll = Effect.forEach(
         entries,
         (entry, index) =>
           Effect.flatMap(takeOne(entry), (rows): Effect.Effect<unknown, SqlError | Full> =>
@@ -129,7 +129,7 @@ export const make: Effect.Effect<Tables, Problem, SqlClient> = Effect.gen(functi
       return outside(
         Effect.andThen(
           sweep,
-          Effect.matchEffect(transaction(sql)(taken), {
+          Effect.matchEffect(transaction(sql)(takeAll), {
             onFailure: (error) => (isSqlError(error) ? Effect.fail(toProblem(error)) : Effect.succeed(error.index)),
             onSuccess: () => Effect.undefined
           })
