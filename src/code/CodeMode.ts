@@ -36,7 +36,7 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { cut } from "../support/text/text.ts"
-import { agentTool, answerCall, findDefinition, stored, type World } from "./internal/answers.ts"
+import { agentTool, answerCall, findDefinition, storeSlot, type World } from "./internal/answers.ts"
 import { type Door, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
 import { findLimitProblem } from "./internal/limits.ts"
@@ -97,18 +97,18 @@ const mostTold = 500
 const agentsAtOnce = 16
 
 /** Tells the model of a failure, and of the calls before it: a corrected script must not repeat them. */
-const failureOf = (error: ScriptError | ToolError.ToolError, printed: string, done: ReadonlyArray<string>) => {
+const failureOf = (error: ScriptError | ToolError.ToolError, printed: string, calls: ReadonlyArray<string>) => {
   const { message, reason } = error
   const stack = ToolError.isToolError(error) ? "" : (error.stack ?? "")
   const lines = [
     ToolError.isToolError(error) ? message : `The script failed (${reason}): ${message}`,
     ...(stack === "" ? [] : [stack]),
-    ...(done.length === 0
+    ...(calls.length === 0
       ? []
       : [
           "These calls of it were done. Don't do them again:",
-          ...done.slice(0, mostDone).map((call) => `- ${call}`),
-          ...(done.length > mostDone ? [`- and ${done.length - mostDone} more`] : [])
+          ...calls.slice(0, mostDone).map((call) => `- ${call}`),
+          ...(calls.length > mostDone ? [`- and ${calls.length - mostDone} more`] : [])
         ]),
     ...(printed === "" ? [] : ["It had printed:", printed])
   ]
@@ -140,9 +140,9 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
       const context = yield* ToolContext
       const all = toolsOf(own, context.run.offered)
       const printed = makePrinted()
-      const done: Array<string> = []
+      const doneCalls: Array<string> = []
       const slots = Semaphore.makeUnsafe(agentsAtOnce)
-      const asked = new Map<string, number>()
+      const askCounts = new Map<string, number>()
       const makeWorld = (): World => ({
         context,
         tools: all,
@@ -151,21 +151,21 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
         slots,
         calls,
         made: 0,
-        asked
+        askCounts
       })
       const world = makeWorld()
       const key = `${context.threadId ?? context.runId} ${context.callId}`
       let count = 0
       const onDone = ({ given, kind, name }: Asked): void => {
         if (kind !== "tool" || findDefinition(world, name)?.annotations.readOnly === true) return
-        done.push(`${name}(${cut(JSON.stringify(given), 200)})`)
+        doneCalls.push(`${name}(${cut(JSON.stringify(given), 200)})`)
       }
-      const tell = (told: Told): Effect.Effect<void> => {
-        if (told.kind === "text") print(printed, told.text)
-        return count++ < mostTold ? context.emit(progressOf(told)) : Effect.void
+      const tell = (message: Told): Effect.Effect<void> => {
+        if (message.kind === "text") print(printed, message.text)
+        return count++ < mostTold ? context.emit(progressOf(message)) : Effect.void
       }
       const door: Door<unknown> = {
-        answer: (asked) => Effect.tap(answerCall(world, asked), () => Effect.sync(() => onDone(asked))),
+        answer: (call) => Effect.tap(answerCall(world, call), () => Effect.sync(() => onDone(call))),
         tell,
         working: context.working
       }
@@ -183,7 +183,7 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
         : runScript(program, door)
       const value = yield* Effect.catch(work, (error) =>
         Effect.flatMap(shorten(textOf(printed, undefined), output, key), (text) =>
-          Effect.fail(failureOf(error, text, done))
+          Effect.fail(failureOf(error, text, doneCalls))
         )
       )
       return yield* shorten(textOf(printed, value), output, key)
@@ -238,7 +238,7 @@ export const make: {
     name,
     ...(options.review === true ? { asks: true } : {}),
     check: () => findLimitProblem(name, 1, { memory, calls, output }) ?? findLimitProblem(name, 0, { inline }),
-    state: [stored],
+    state: [storeSlot],
     tools,
     wrapModelCall: (request, next) =>
       own.size === 0

@@ -33,14 +33,14 @@ import { ToolContext } from "../core/ToolContext.ts"
 import { add, totalTokens, zero } from "../core/Usage.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
 import { answerAgent } from "./internal/agents.ts"
-import { answerCall, stored, type World } from "./internal/answers.ts"
+import { answerCall, storeSlot, type World } from "./internal/answers.ts"
 import { type Door, type Refusal, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
 import { progressOf } from "./internal/outputs.ts"
 import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import * as Conductor from "./internal/workflow/conductor.ts"
-import { fuse, ledger, spent } from "./internal/workflow/fuse.ts"
+import { costSlot, fuse, ledger } from "./internal/workflow/fuse.ts"
 import { bodyOf } from "./internal/workflow/meta.ts"
 import { findSaved, parseSaved, type Problem, type Saved } from "./internal/workflow/saved.ts"
 import type { Asked, Limits as ScriptLimits, ScriptError, Scripts } from "./Scripts.ts"
@@ -145,8 +145,8 @@ const stop = (conductor: Conductor.Conductor, reason: WorkflowStopped["reason"],
   })
 }
 
-const textAt = (given: Json, key: string): string | undefined => {
-  const value = isObject(given) ? given[key] : undefined
+const textAt = (args: Json, key: string): string | undefined => {
+  const value = isObject(args) ? args[key] : undefined
   return typeof value === "string" ? value : undefined
 }
 
@@ -159,22 +159,22 @@ const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> =
   let used = zero
   const agents = {
     agents: world.agents,
-    asked: world.asked,
+    askCounts: world.askCounts,
     onUsage: (usage: typeof zero) => {
       used = add(used, usage)
     }
   }
 
-  const askAgent = (given: Json): Effect.Effect<Json, Refusal, unknown> => {
+  const askAgent = (args: Json): Effect.Effect<Json, Refusal, unknown> => {
     if (conductor.asked > bounds.agents) {
       const problem = `its script asks for more than ${plural(bounds.agents)}, its limit.`
       return Effect.andThen(Conductor.halt(conductor, "Limit", problem), Effect.never)
     }
-    const called = { label: textAt(given, "label") ?? textAt(given, "prompt") ?? "", phase: textAt(given, "phase") }
+    const called = { label: textAt(args, "label") ?? textAt(args, "prompt") ?? "", phase: textAt(args, "phase") }
     const finish = Effect.sync(() => {
       conductor.finished++
     })
-    return Effect.matchEffect(Conductor.inTurn(conductor, called, answerAgent(agents, given)), {
+    return Effect.matchEffect(Conductor.inTurn(conductor, called, answerAgent(agents, args)), {
       onSuccess: (value) => Effect.as(finish, value),
       onFailure: (refusal) =>
         conductor.halt === undefined ? Effect.andThen(finish, Effect.fail(refusal)) : Effect.never
@@ -184,25 +184,25 @@ const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> =
   const budget = (name: string): Json => {
     const { cost = 0 } = used
     if (name === "budget.spent") return { agents: conductor.asked, tokens: totalTokens(used), cost }
-    const left = bounds.cost === undefined ? {} : { cost: Math.max(0, bounds.cost - cost) }
-    return { agents: Math.max(0, bounds.agents - conductor.asked), ...left }
+    const remaining = bounds.cost === undefined ? {} : { cost: Math.max(0, bounds.cost - cost) }
+    return { agents: Math.max(0, bounds.agents - conductor.asked), ...remaining }
   }
 
-  const answer = (asked: Asked): Effect.Effect<Json, Refusal, unknown> => {
-    if (asked.kind === "agent") return askAgent(asked.given)
-    if (asked.kind === "budget") return Effect.sync(() => budget(asked.name))
-    return answerCall(world, asked)
+  const answer = (call: Asked): Effect.Effect<Json, Refusal, unknown> => {
+    if (call.kind === "agent") return askAgent(call.given)
+    if (call.kind === "budget") return Effect.sync(() => budget(call.name))
+    return answerCall(world, call)
   }
 
   return {
-    answer: (asked) =>
+    answer: (call) =>
       Effect.suspend(() => {
-        if (asked.kind === "agent") conductor.asked++
-        return conductor.halt === undefined ? answer(asked) : Effect.never
+        if (call.kind === "agent") conductor.asked++
+        return conductor.halt === undefined ? answer(call) : Effect.never
       }),
-    tell: (told) => {
-      if (told.kind === "phase") conductor.phase = told.text
-      return world.context.emit(progressOf(told))
+    tell: (message) => {
+      if (message.kind === "phase") conductor.phase = message.text
+      return world.context.emit(progressOf(message))
     },
     working: (work) => Conductor.countActive([conductor], world.context.working(work))
   }
@@ -239,12 +239,16 @@ export const make = <
   }: AnyOptions = refused === undefined ? options : {}
   const own = tools.map((tool) => definitionOf(tool))
   const catalogueOf = makeCatalogue()
-  const bound = { ...scriptLimits, calls: scriptLimits?.calls ?? 100_000, time: scriptLimits?.time ?? "1 minute" }
+  const scriptBounds = {
+    ...scriptLimits,
+    calls: scriptLimits?.calls ?? 100_000,
+    time: scriptLimits?.time ?? "1 minute"
+  }
 
-  const run = Effect.fnUntraced(function* ({ args = null, limits: asked, script }: Input) {
+  const run = Effect.fnUntraced(function* ({ args = null, limits: inputLimits, script }: Input) {
     const context = yield* ToolContext
-    const { agents: most = 1_000, concurrency = 16, cost } = { ...limits, ...asked }
-    const before = yield* context.state.get(spent)
+    const { agents: most = 1_000, concurrency = 16, cost } = { ...limits, ...inputLimits }
+    const before = yield* context.state.get(costSlot)
     const conductor = Conductor.make(context, { agents: most, concurrency, cost }, before.cost)
     const world: World = {
       context,
@@ -252,9 +256,9 @@ export const make = <
       catalogue: catalogueOf(own),
       agents,
       slots: conductor.slots,
-      calls: bound.calls,
+      calls: scriptBounds.calls,
       made: 0,
-      asked: new Map()
+      askCounts: new Map()
     }
     const { now, seed } = yield* beginScript(context)
     const program = {
@@ -263,7 +267,7 @@ export const make = <
       seed,
       now,
       tools: own.map((tool) => tool.name),
-      limits: bound
+      limits: scriptBounds
     }
     const value = yield* Effect.raceFirst(
       Effect.mapError(runScript(program, makeDoor(world, conductor)), (error) =>
@@ -292,7 +296,7 @@ export const make = <
 }
 
 /** The values that scripts store. */
-const state = Middleware.make({ name: "WorkflowStore", state: [stored] })
+const state = Middleware.make({ name: "WorkflowStore", state: [storeSlot] })
 
 export { advance, noProgress } from "./internal/workflow/progress.ts"
 export type { AgentProgress, Progress } from "./internal/workflow/progress.ts"

@@ -15,10 +15,10 @@ import type { Refusal } from "./host.ts"
 /** An agent of any kind. */
 export type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
-/** The agents of a script. `asked` counts how often they were asked the same in a schema. */
+/** The agents of a script. `askCounts` counts how often they were asked the same in a schema. */
 export interface Agents {
   readonly agents: ReadonlyArray<AnyAgent>
-  readonly asked: Map<string, number>
+  readonly askCounts: Map<string, number>
   /** Called with the use of each agent that has answered, also of an answer that was stored. */
   readonly onUsage?: ((usage: Usage) => void) | undefined
 }
@@ -38,14 +38,14 @@ const fromFailure = (error: unknown): Refusal => {
 
 type Answering<A> = Effect.Effect<A, Refusal, unknown>
 
-const optionAt = (given: JsonObject, key: string): string | undefined => {
-  const value = given[key]
+const optionAt = (args: JsonObject, key: string): string | undefined => {
+  const value = args[key]
   return typeof value === "string" ? value : undefined
 }
 
 /** Finds the agent that a call names: without a name, the first one. */
-const findAgent = (agents: ReadonlyArray<AnyAgent>, given: Json): Result.Result<AnyAgent, Refusal> => {
-  const name = isObject(given) ? optionAt(given, "agent") : undefined
+const findAgent = (agents: ReadonlyArray<AnyAgent>, args: Json): Result.Result<AnyAgent, Refusal> => {
+  const name = isObject(args) ? optionAt(args, "agent") : undefined
   const agent = name === undefined ? agents[0] : agents.find((one) => one.name === name)
   if (agent !== undefined) return Result.succeed(agent)
   const names = agents.map((one) => `"${one.name}"`).join(", ")
@@ -121,11 +121,11 @@ const askInSchema = Effect.fnUntraced(function* (
 })
 
 /** Answers `agent(prompt, { agent, session, schema })`. */
-export const answerAgent = (all: Agents, given: Json): Answering<Json> =>
+export const answerAgent = (all: Agents, args: Json): Answering<Json> =>
   Effect.gen(function* () {
-    const { agents, asked } = all
-    const agent = yield* Effect.fromResult(findAgent(agents, given))
-    const options = isObject(given) ? given : {}
+    const { agents, askCounts } = all
+    const agent = yield* Effect.fromResult(findAgent(agents, args))
+    const options = isObject(args) ? args : {}
     const prompt = optionAt(options, "prompt") ?? ""
     const session = optionAt(options, "session")
     const { schema } = options
@@ -137,7 +137,7 @@ export const answerAgent = (all: Agents, given: Json): Answering<Json> =>
     }
     // Equal askings are told apart by their order, as calls of one name and arguments are.
     const key = sha256Sync(canonical([agent.name, prompt, schema])).slice(0, 32)
-    const nth = (asked.get(key) ?? 0) + 1
-    asked.set(key, nth)
+    const nth = (askCounts.get(key) ?? 0) + 1
+    askCounts.set(key, nth)
     return yield* askInSchema(all, agent, prompt, session ?? `script/${key}#${nth}`, schema)
   })

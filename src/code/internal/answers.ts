@@ -22,7 +22,7 @@ import type { Refusal } from "./host.ts"
 import { withSlot } from "./slots.ts"
 
 /** The values that scripts of a thread have stored. */
-export const stored = AgentState.slot("script-store", {
+export const storeSlot = AgentState.slot("script-store", {
   schema: Schema.Record(Schema.String, Json),
   initial: {}
 })
@@ -43,7 +43,7 @@ export interface World {
   /** The calls that the script has made. */
   made: number
   /** How often agents were asked the same in a schema. */
-  readonly asked: Map<string, number>
+  readonly askCounts: Map<string, number>
 }
 
 export const refuse = (message: string, reason = "Failed"): Refusal => ({ name: "ToolError", message, reason })
@@ -51,20 +51,22 @@ export const refuse = (message: string, reason = "Failed"): Refusal => ({ name: 
 const fromToolError = ({ message, reason }: ToolError.ToolError): Refusal => refuse(message, reason)
 
 /** The tool that a script means by a name. */
-export const findDefinition = ({ tools }: Pick<World, "tools">, asked: string): ToolDefinition | undefined => {
-  const name = findTool(new Set(tools.map((tool) => tool.name)), asked)
+export const findDefinition = ({ tools }: Pick<World, "tools">, toolName: string): ToolDefinition | undefined => {
+  const name = findTool(new Set(tools.map((tool) => tool.name)), toolName)
   return tools.find((tool) => tool.name === name)
 }
 
-const callTool = (world: World, asked: string, given: Json): Effect.Effect<Json, Refusal> => {
-  const name = findDefinition(world, asked)?.name
+const callTool = (world: World, toolName: string, args: Json): Effect.Effect<Json, Refusal> => {
+  const name = findDefinition(world, toolName)?.name
   if (name === undefined) {
-    return Effect.fail(refuse(`There is no tool "${cut(asked, 100)}". searchTools(words) finds tools.`, "UnknownTool"))
+    return Effect.fail(
+      refuse(`There is no tool "${cut(toolName, 100)}". searchTools(words) finds tools.`, "UnknownTool")
+    )
   }
-  if (!isObject(given)) {
+  if (!isObject(args)) {
     return Effect.fail(refuse(`Give tools.${name} one object with its arguments.`, "InvalidArguments"))
   }
-  return Effect.flatMap(Effect.mapError(world.context.call(name, given), fromToolError), (output) => {
+  return Effect.flatMap(Effect.mapError(world.context.call(name, args), fromToolError), (output) => {
     const text = ToolOutput.text(output)
     return output.isError ? Effect.fail(refuse(text)) : Effect.succeed(text)
   })
@@ -79,52 +81,52 @@ export const agentTool = Tool.make("script_agent", {
 })
 
 /** Runs an agent once its gates allow it. A call that waits for a decision holds no permit. */
-const beginAgent = (world: World, given: Json): Effect.Effect<Json, Refusal, unknown> => {
+const beginAgent = (world: World, args: Json): Effect.Effect<Json, Refusal, unknown> => {
   const { agents, context, slots } = world
-  const asked = { agent: textAt(given, "agent") || (agents[0]?.name ?? ""), prompt: textAt(given, "prompt") }
+  const callArgs = { agent: textAt(args, "agent") || (agents[0]?.name ?? ""), prompt: textAt(args, "prompt") }
   const toRefusal = ({ message, reason }: ToolError.ToolError): Refusal => ({ name: "AgentError", message, reason })
-  const gate = Effect.flatMap(Effect.mapError(context.call(agentTool.name, asked), toRefusal), (output) =>
+  const gate = Effect.flatMap(Effect.mapError(context.call(agentTool.name, callArgs), toRefusal), (output) =>
     output.isError
       ? Effect.fail<Refusal>({ name: "AgentError", message: ToolOutput.text(output), reason: "Refused" })
       : Effect.void
   )
-  const work = withSlot(context.run, slots, answerAgent(world, given))
+  const work = withSlot(context.run, slots, answerAgent(world, args))
   return agents.length === 0 ? work : Effect.andThen(gate, work)
 }
 
-const textAt = (given: Json, key: string): string => {
-  const value = isObject(given) ? valueAt(given, key) : undefined
+const textAt = (args: Json, key: string): string => {
+  const value = isObject(args) ? valueAt(args, key) : undefined
   return typeof value === "string" ? value : ""
 }
 
-const search = ({ catalogue }: World, given: Json): Effect.Effect<Json, Refusal> => {
-  const limit = isObject(given) ? given["limit"] : undefined
+const search = ({ catalogue }: World, args: Json): Effect.Effect<Json, Refusal> => {
+  const limit = isObject(args) ? args["limit"] : undefined
   const most = typeof limit === "number" && limit >= 1 ? Math.min(Math.floor(limit), 50) : 5
-  return Effect.map(catalogue, (all) => all.search(cut(textAt(given, "words"), 1_000), most).map(declare))
+  return Effect.map(catalogue, (all) => all.search(cut(textAt(args, "words"), 1_000), most).map(declare))
 }
 
-const describe = (world: World, given: Json): Effect.Effect<Json, Refusal> => {
-  const asked = textAt(given, "name")
-  const tool = findDefinition(world, asked)
+const describe = (world: World, args: Json): Effect.Effect<Json, Refusal> => {
+  const toolName = textAt(args, "name")
+  const tool = findDefinition(world, toolName)
   return tool === undefined
-    ? Effect.fail(refuse(`There is no tool "${cut(asked, 100)}". searchTools(words) finds tools.`, "UnknownTool"))
+    ? Effect.fail(refuse(`There is no tool "${cut(toolName, 100)}". searchTools(words) finds tools.`, "UnknownTool"))
     : Effect.succeed(declare(tool))
 }
 
-const ask = ({ context }: World, given: Json): Effect.Effect<Json, Refusal> =>
-  Effect.mapError(context.ask(Question.make(textAt(given, "question"), { answer: Schema.String })), fromToolError)
+const ask = ({ context }: World, args: Json): Effect.Effect<Json, Refusal> =>
+  Effect.mapError(context.ask(Question.make(textAt(args, "question"), { answer: Schema.String })), fromToolError)
 
-const store = ({ context }: World, given: Json): Effect.Effect<Json, Refusal> =>
+const store = ({ context }: World, args: Json): Effect.Effect<Json, Refusal> =>
   Effect.suspend(() => {
-    const value = isObject(given) ? (given["value"] ?? null) : null
-    const key = cut(textAt(given, "key"), 200)
+    const value = isObject(args) ? (args["value"] ?? null) : null
+    const key = cut(textAt(args, "key"), 200)
     let isStored = false
-    const put = context.state.update(stored, (before) => {
+    const update = context.state.update(storeSlot, (before) => {
       const all = { ...before, [key]: value }
       isStored = JSON.stringify(all).length <= maxStored
       return isStored ? all : before
     })
-    return Effect.flatMap(put, () =>
+    return Effect.flatMap(update, () =>
       isStored
         ? Effect.succeed(null)
         : Effect.fail(refuse(`Scripts may store ${maxStored} characters of JSON together.`))
@@ -132,20 +134,20 @@ const store = ({ context }: World, given: Json): Effect.Effect<Json, Refusal> =>
   })
 
 /** Looks a value up once: a script that runs again gets the value that it got. */
-const load = ({ context }: World, given: Json): Effect.Effect<Json, Refusal> => {
-  const key = textAt(given, "key")
-  const read = Effect.map(context.state.get(stored), (all) => valueAt(all, key) ?? null)
-  return context.step(`script/load/${cut(key, 100)}`, read, Json)
+const load = ({ context }: World, args: Json): Effect.Effect<Json, Refusal> => {
+  const key = textAt(args, "key")
+  const readValue = Effect.map(context.state.get(storeSlot), (all) => valueAt(all, key) ?? null)
+  return context.step(`script/load/${cut(key, 100)}`, readValue, Json)
 }
 
 const budget = ({ calls, context, made }: World, name: string): Effect.Effect<Json, Refusal> => {
   const { cost } = context.run.usage
-  const spent: Json = {
+  const usage: Json = {
     calls: made,
     tokens: totalTokens(context.run.usage),
     ...(cost === undefined ? {} : { cost })
   }
-  const value = Effect.succeed(name === "budget.spent" ? spent : { calls: Math.max(0, calls - made) })
+  const value = Effect.succeed(name === "budget.spent" ? usage : { calls: Math.max(0, calls - made) })
   return context.step(`script/${name}`, value, Json)
 }
 

@@ -33,8 +33,8 @@ export interface Door<R> {
    * Answers a call. A failure is the rejection of the script's promise. A defect ends the script from outside: no script
    * can catch it.
    */
-  readonly answer: (asked: Asked) => Effect.Effect<Json, Refusal, R>
-  readonly tell: (told: Told) => Effect.Effect<void, never, R>
+  readonly answer: (call: Asked) => Effect.Effect<Json, Refusal, R>
+  readonly tell: (message: Told) => Effect.Effect<void, never, R>
   /** Keeps the call of the script at work, so that it is not suspended meanwhile (`ToolContext.working`). */
   readonly working: <A, E, R2>(work: Effect.Effect<A, E, R2>) => Effect.Effect<A, E, R2>
   /**
@@ -84,7 +84,7 @@ const awaitDelivery = (under: Under, answer: Answer): Effect.Effect<void> =>
   )
 
 /** Begins a call. From its end until the script has the answer and rests, it counts as work. */
-const beginCall = <R>(under: Under, door: Door<R>, asked: Asked): Effect.Effect<void, never, R> => {
+const beginCall = <R>(under: Under, door: Door<R>, call: Asked): Effect.Effect<void, never, R> => {
   const deliver = (answer: Answer): Effect.Effect<void> =>
     Effect.suspend(() => {
       under.open--
@@ -92,11 +92,11 @@ const beginCall = <R>(under: Under, door: Door<R>, asked: Asked): Effect.Effect<
       Queue.offerUnsafe(under.wake, undefined)
       return awaitDelivery(under, answer)
     })
-  const work = Effect.matchEffect(door.answer(asked), {
-    onSuccess: (value) => door.working(deliver({ id: asked.id, value })),
+  const work = Effect.matchEffect(door.answer(call), {
+    onSuccess: (value) => door.working(deliver({ id: call.id, value })),
     onFailure: ({ message, name, reason }) =>
       door.working(
-        deliver({ id: asked.id, error: reason === undefined ? { name, message } : { name, message, reason } })
+        deliver({ id: call.id, error: reason === undefined ? { name, message } : { name, message, reason } })
       )
   })
   under.open++
@@ -186,7 +186,7 @@ export const runScript = <R>(
       const depth = yield* Depth
       const inside: Door<R> = {
         ...door,
-        answer: (asked) => Effect.provideService(door.answer(asked), Depth, depth + 1)
+        answer: (call) => Effect.provideService(door.answer(call), Depth, depth + 1)
       }
       const most = program.limits.calls ?? defaults.calls
       const result = Effect.exit(

@@ -65,11 +65,11 @@ type NewOrder = Order extends infer One ? (One extends Order ? Omit<One, "id"> :
 
 const hasEnded = new ScriptError({ reason: "Crashed", message: "The thread of the script has ended." })
 
-const order = (thread: Thread, given: NewOrder): Effect.Effect<Report, ScriptError> =>
+const order = (thread: Thread, newOrder: NewOrder): Effect.Effect<Report, ScriptError> =>
   Effect.suspend(() =>
     thread.isGone
       ? Effect.fail(hasEnded)
-      : Effect.mapError(threads.ask<Report>(thread.worker, { ...given, id: ++thread.orders }), describeTrouble)
+      : Effect.mapError(threads.ask<Report>(thread.worker, { ...newOrder, id: ++thread.orders }), describeTrouble)
   )
 
 const tooLong = (time: number) => (): ScriptError =>
@@ -186,20 +186,20 @@ export const make = Effect.fnUntraced(function* ({ most, program, warm }: Option
       size: maxSaid,
       args: JSON.stringify(script.args)
     }
-    let spent = 0
+    let elapsed = 0
 
-    const turn = (given: NewOrder): Effect.Effect<Rest, ScriptError> =>
+    const turn = (newOrder: NewOrder): Effect.Effect<Rest, ScriptError> =>
       Effect.suspend(() => {
         thread.isAtRest = false
         return Effect.flatMap(
-          Effect.raceFirst(order(thread, given), failAfter(time - spent + grace, tooLong(time))),
+          Effect.raceFirst(order(thread, newOrder), failAfter(time - elapsed + grace, tooLong(time))),
           (report) => Effect.suspend(() => readReport(report))
         )
       })
 
     const readReport = (report: Report): Effect.Effect<Rest, ScriptError> => {
       if (report._tag === "Rest") {
-        spent = report.spent
+        elapsed = report.spent
         return Effect.mapError(Effect.fromResult(readSaid(report.said)), settled).pipe(
           Effect.tap(() => Effect.sync(() => void (thread.isAtRest = true)))
         )

@@ -42,24 +42,24 @@ const broken = new ScriptError({
   message: "The script sent an invalid message: it has replaced a part of its world that it needs."
 })
 
-const readItems = (said: string): Result.Result<Rest, ScriptError> => {
-  const items: unknown = JSON.parse(said)
+const readItems = (text: string): Result.Result<Rest, ScriptError> => {
+  const items: unknown = JSON.parse(text)
   if (!Array.isArray(items)) return Result.fail(broken)
-  const asked: Array<Asked> = []
-  const told: Array<Told> = []
+  const calls: Array<Asked> = []
+  const messages: Array<Told> = []
   for (const item of items) {
     if (!isItem(item)) return Result.fail(broken)
     const [id, kind, name, json] = item
     if (kind === "throw") return Result.fail(thrown(name, json))
-    if (kind === "return") return Result.succeed({ asked, told, result: { value: parseJson(json) } })
-    if (kind === "text") told.push({ kind, text: json })
-    else if (kind === "phase") told.push({ kind, text: json })
-    else if (asks.has(kind)) asked.push({ id, kind, name, given: parseJson(json) })
+    if (kind === "return") return Result.succeed({ asked: calls, told: messages, result: { value: parseJson(json) } })
+    if (kind === "text") messages.push({ kind, text: json })
+    else if (kind === "phase") messages.push({ kind, text: json })
+    else if (asks.has(kind)) calls.push({ id, kind, name, given: parseJson(json) })
     else return Result.fail(broken)
   }
-  return Result.succeed({ asked, told })
+  return Result.succeed({ asked: calls, told: messages })
 }
 
 /** Reads one report of a script. */
-export const readSaid = (said: string): Result.Result<Rest, ScriptError> =>
-  Result.flatMap(Result.try({ try: () => readItems(said), catch: () => broken }), identity)
+export const readSaid = (text: string): Result.Result<Rest, ScriptError> =>
+  Result.flatMap(Result.try({ try: () => readItems(text), catch: () => broken }), identity)

@@ -88,13 +88,13 @@ const rest = (id: number, script: Running): Report => {
   if (jobs.error !== undefined) return failedWith(id, script, jobs.error, "Threw")
   const drained = compute(script, () => context.callFunction(drain, context.undefined))
   if (drained.error !== undefined) return failedWith(id, script, drained.error, "Threw")
-  const said = context.getString(drained.value)
+  const text = context.getString(drained.value)
   drained.value.dispose()
   if (script.isOver) return failed(id, script, "Time", "interrupted")
-  if (said === "") {
+  if (text === "") {
     return failed(id, script, "Size", `The script returned, printed or passed more than ${maxSaid} characters at once.`)
   }
-  return { id, _tag: "Rest", spent: script.spent, held: memory.buffer.byteLength, said }
+  return { id, _tag: "Rest", spent: script.spent, held: memory.buffer.byteLength, said: text }
 }
 
 /** Calls a function of the prelude with a handle. */

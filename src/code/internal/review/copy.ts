@@ -59,8 +59,8 @@ const listEntries = (base: Backend.Service, path: string) =>
     () => Effect.succeed([])
   )
 
-const versionOf = (found: Effect.Success<ReturnType<typeof look>>): string =>
-  found === undefined || found === "directory" ? missing : found.version
+const versionOf = (entry: Effect.Success<ReturnType<typeof look>>): string =>
+  entry === undefined || entry === "directory" ? missing : entry.version
 
 const digestOf = (entries: ReadonlyArray<Backend.Entry>): string =>
   sha256Sync(
@@ -88,7 +88,7 @@ const diffOf = (before: CustomBackend.Content | undefined, after: CustomBackend.
 export const make = (base: Backend.Service): Copy => {
   /** The changed files; `undefined` for removed ones. */
   const files = new Map<string, CustomBackend.Content | undefined>()
-  const seen = new Map<string, string>()
+  const seenVersions = new Map<string, string>()
 
   const isGone = (path: string): boolean => {
     for (let at = path; at !== "/"; at = parentOf(at)) if (files.has(at)) return files.get(at) === undefined
@@ -97,10 +97,10 @@ export const make = (base: Backend.Service): Copy => {
   const isMade = (path: string): boolean =>
     [...files].some(([own, content]) => content !== undefined && isWithin(own, path))
   const notice = (path: string, version: string): void => {
-    if (!seen.has(path)) seen.set(path, version)
+    if (!seenVersions.has(path)) seenVersions.set(path, version)
   }
   const below = (path: string) =>
-    Effect.tap(look(base, path), (found) => Effect.sync(() => notice(path, versionOf(found))))
+    Effect.tap(look(base, path), (entry) => Effect.sync(() => notice(path, versionOf(entry))))
   const permit = (changes: ReadonlyArray<Backend.PlannedChange>) =>
     base.permit === undefined ? Effect.void : Effect.asVoid(base.permit({ text: "", changes }))
   const notFound = (path: string) => Effect.fail(BackendError.make("read", path, { _tag: "NotFound" }))
@@ -120,9 +120,9 @@ export const make = (base: Backend.Service): Copy => {
       if (own !== undefined) return { kind: "file", size: sizeOf(own) }
       if (path === "/" || isMade(path)) return { kind: "directory" }
       if (isGone(path)) return undefined
-      const found = yield* below(path)
-      if (found === undefined) return undefined
-      return found === "directory" ? { kind: "directory" } : { kind: "file", size: found.size, version: found.version }
+      const entry = yield* below(path)
+      if (entry === undefined) return undefined
+      return entry === "directory" ? { kind: "directory" } : { kind: "file", size: entry.size, version: entry.version }
     }),
     list: Effect.fnUntraced(function* (path) {
       const entries = isGone(path) ? [] : yield* listEntries(base, path)
@@ -184,14 +184,14 @@ export const make = (base: Backend.Service): Copy => {
     changes: Effect.gen(function* () {
       const all: Array<Change> = []
       for (const [path, after] of [...files].toSorted(([left], [right]) => (left < right ? -1 : 1))) {
-        const found = yield* look(base, path)
-        const isFile = found !== undefined && found !== "directory"
+        const entry = yield* look(base, path)
+        const isFile = entry !== undefined && entry !== "directory"
         const before = isFile ? yield* bytesOf(base, path) : undefined
         if (!isSame(before, after)) all.push({ path, diff: diffOf(before, after) })
       }
       return all
     }),
-    seen: () => [...seen]
+    seen: () => [...seenVersions]
   }
 }
 

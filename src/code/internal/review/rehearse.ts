@@ -23,13 +23,13 @@ import * as Stillness from "./stillness.ts"
 const maxPrinted = 10_000
 
 /** A defect that holds a call: only the call itself can tell its result. */
-const held = { script: "held" }
+const holdSignal = { script: "held" }
 
-const hold = Effect.die(held)
+const hold = Effect.die(holdSignal)
 
 /** Holds a call that can't be rehearsed: its script waits. */
 const waitIfHeld = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A | undefined, E, R> =>
-  Effect.catchDefect(work, (defect) => (defect === held ? Effect.undefined : Effect.die(defect)))
+  Effect.catchDefect(work, (defect) => (defect === holdSignal ? Effect.undefined : Effect.die(defect)))
 
 /** The notes of one rehearsal. */
 interface Notes {
@@ -39,25 +39,25 @@ interface Notes {
   waits: boolean
 }
 
-const textAt = (given: Json, key: string): string => {
-  const value = isObject(given) ? valueAt(given, key) : undefined
+const textAt = (args: Json, key: string): string => {
+  const value = isObject(args) ? valueAt(args, key) : undefined
   return typeof value === "string" ? value : ""
 }
 
 /** The call of an agent, as people see it. */
-const agentCall = (given: Json): Planned["call"] => {
-  const args: JsonObject = isObject(given) ? given : {}
-  const agent = textAt(given, "agent")
-  const description = `Asks the agent ${agent === "" ? "" : `"${agent}" `}to do: ${textAt(given, "prompt")}`
+const agentCall = (value: Json): Planned["call"] => {
+  const args: JsonObject = isObject(value) ? value : {}
+  const agent = textAt(value, "agent")
+  const description = `Asks the agent ${agent === "" ? "" : `"${agent}" `}to do: ${textAt(value, "prompt")}`
   return { name: "agent", given: args, arguments: args, description, asks: [] }
 }
 
-/** Rehearses a script. `done` has the outcomes of earlier stages, and `given` the order in which the script got them. */
+/** Rehearses a script. `outcomes` are of earlier stages, and `order` is the order in which the script got them. */
 export const rehearse = Effect.fnUntraced(function* (
   program: Program,
   world: World,
-  done: ReadonlyMap<string, Outcome>,
-  given: ReadonlyArray<string>
+  outcomes: ReadonlyMap<string, Outcome>,
+  order: ReadonlyArray<string>
 ): Effect.fn.Return<Plan, never, unknown> {
   const { context } = world
   const base = Option.getOrUndefined(yield* Effect.serviceOption(Backend.Backend))
@@ -66,7 +66,7 @@ export const rehearse = Effect.fnUntraced(function* (
   const notes: Notes = { effects: [], known: new Map(), stored: new Map(), waits: false }
   const still = Stillness.make()
   const keyOf = makeKeys()
-  const sequence = Sequence.make(given, still)
+  const sequence = Sequence.make(order, still)
   const printed = makePrinted()
   // Effects are rehearsed one at a time: they are done in this order.
   const turn = Semaphore.makeUnsafe(1)
@@ -78,11 +78,11 @@ export const rehearse = Effect.fnUntraced(function* (
       const view = copy?.view(() => {
         isUsed = true
       })
-      const asked = rehearseCall(typeof tool === "string" ? tool : tool.name, args)
+      const rehearsal = rehearseCall(typeof tool === "string" ? tool : tool.name, args)
       const onCopy =
         view === undefined
-          ? asked
-          : asked.pipe(Effect.provideService(Backend.Backend, view), Effect.provideService(Backend.Copy, view))
+          ? rehearsal
+          : rehearsal.pipe(Effect.provideService(Backend.Backend, view), Effect.provideService(Backend.Copy, view))
       // A read elsewhere than in the copy is not repeated.
       const rehearsed = Effect.onError(onCopy, () =>
         Effect.sync(() => (isRead && !isUsed ? notes.known.set(key, pending) : undefined))
@@ -97,28 +97,28 @@ export const rehearse = Effect.fnUntraced(function* (
       })
     }
 
-  const answer = (asked: Asked): Effect.Effect<Json, Refusal, unknown> => {
-    const definition = asked.kind === "tool" ? findDefinition(world, asked.name) : undefined
-    const key = keyOf(asked, definition?.name ?? asked.name)
-    sequence.name(asked, key)
-    return Effect.onExit(compute(asked, definition, key), (exit) =>
+  const answer = (call: Asked): Effect.Effect<Json, Refusal, unknown> => {
+    const definition = call.kind === "tool" ? findDefinition(world, call.name) : undefined
+    const key = keyOf(call, definition?.name ?? call.name)
+    sequence.name(call, key)
+    return Effect.onExit(compute(call, definition, key), (exit) =>
       exit._tag === "Success" || !Cause.hasInterrupts(exit.cause) ? sequence.await(key) : Effect.void
     )
   }
 
   const compute = (
-    asked: Asked,
+    call: Asked,
     definition: ToolDefinition | undefined,
     key: string
   ): Effect.Effect<Json, Refusal, unknown> => {
-    const before = done.get(key)
+    const before = outcomes.get(key)
     if (before !== undefined) return fromOutcome(before)
-    switch (asked.kind) {
+    switch (call.kind) {
       case "tool": {
         const isRead = definition?.annotations.readOnly === true
         const inner = { ...world, context: { ...context, call: callOf(key, isRead) } }
         world.made++
-        const work = Effect.tap(outcomeOf(answerCall(inner, asked)), (outcome) =>
+        const work = Effect.tap(outcomeOf(answerCall(inner, call)), (outcome) =>
           Effect.sync(() => {
             // A call that would fail does nothing.
             if (notes.known.has(key) || ("error" in outcome && !isRead)) notes.known.set(key, outcome)
@@ -131,27 +131,27 @@ export const rehearse = Effect.fnUntraced(function* (
       }
       case "agent":
         notes.waits = true
-        notes.effects.push({ key, kind: "agent", isOpen: true, call: agentCall(asked.given) })
+        notes.effects.push({ key, kind: "agent", isOpen: true, call: agentCall(call.given) })
         return still.hold(Effect.never)
       case "ask":
         notes.waits = true
         return still.hold(Effect.never)
       case "store":
         return Effect.sync(() => {
-          const value = isObject(asked.given) ? asked.given["value"] : undefined
-          notes.stored.set(textAt(asked.given, "key"), value ?? null)
+          const value = isObject(call.given) ? call.given["value"] : undefined
+          notes.stored.set(textAt(call.given, "key"), value ?? null)
           return null
         })
       case "load":
       case "budget": {
-        const own = notes.stored.get(textAt(asked.given, "key"))
+        const own = notes.stored.get(textAt(call.given, "key"))
         const plain = { ...world, context: { ...context, step: withoutStep } }
-        const work = own === undefined ? answerCall(plain, asked) : Effect.succeed(own)
+        const work = own === undefined ? answerCall(plain, call) : Effect.succeed(own)
         const noted = Effect.tap(outcomeOf(work), (outcome) => Effect.sync(() => notes.known.set(key, outcome)))
         return Effect.flatMap(still.count(noted), fromOutcome)
       }
       default:
-        return still.count(answerCall(world, asked))
+        return still.count(answerCall(world, call))
     }
   }
 

@@ -27,16 +27,16 @@ export interface Job {
   readonly program: Program
   /** Makes the world of one run of the script. */
   readonly makeWorld: () => World
-  readonly tell: (told: Told) => Effect.Effect<void>
+  readonly tell: (message: Told) => Effect.Effect<void>
   /** Called with each call that was done and changes something. */
-  readonly onDone: (asked: Asked) => void
+  readonly onDone: (call: Asked) => void
 }
 
 /** The most parts of one script that are asked about on their own. */
 const maxStages = 50
 
 /** The most paths that are named in a failure. */
-const shown = 5
+const maxPaths = 5
 
 const rejected = (message: string): ToolError.ToolError => new ToolError.ToolError({ reason: "Rejected", message })
 
@@ -53,8 +53,8 @@ const checkFiles = Effect.fnUntraced(function* ({ context }: World, stage: numbe
     Schema.Array(Schema.String)
   )
   if (changed.length === 0) return
-  const more = changed.length > shown ? ", …" : ""
-  const names = changed.slice(0, shown).join(", ")
+  const more = changed.length > maxPaths ? ", …" : ""
+  const names = changed.slice(0, maxPaths).join(", ")
   return yield* rejected(
     `Files changed while the script waited for its approval (${names}${more}), so nothing of what was shown was done. Run the script again.`
   )
@@ -82,7 +82,7 @@ const makeTurns = (effects: ReadonlyArray<Planned>) => {
 const commit = Effect.fnUntraced(function* (
   { makeWorld, onDone, program }: Job,
   plan: Plan,
-  done: Map<string, Outcome>,
+  outcomes: Map<string, Outcome>,
   tell: Job["tell"]
 ) {
   const world = makeWorld()
@@ -91,38 +91,38 @@ const commit = Effect.fnUntraced(function* (
   const sequence = Sequence.make(plan.order, still)
   const turns = makeTurns(plan.effects)
   const planned = new Map(plan.effects.map((one) => [one.key, one]))
-  const known = new Map(plan.known)
-  const before = done.size
+  const knownOutcomes = new Map(plan.known)
+  const before = outcomes.size
   let unshown: string | undefined
 
-  const perform = (asked: Asked, key: string): Effect.Effect<Json, Refusal, unknown> =>
+  const perform = (call: Asked, key: string): Effect.Effect<Json, Refusal, unknown> =>
     Effect.flatMap(
-      Effect.tap(outcomeOf(answerCall(world, asked)), (outcome) => Effect.sync(() => done.set(key, outcome))),
+      Effect.tap(outcomeOf(answerCall(world, call)), (outcome) => Effect.sync(() => outcomes.set(key, outcome))),
       fromOutcome
     )
 
-  const answer = (asked: Asked): Effect.Effect<Json, Refusal, unknown> => {
-    const name = asked.kind === "tool" ? (findDefinition(world, asked.name)?.name ?? asked.name) : asked.name
-    const key = keyOf(asked, name)
-    sequence.name(asked, key)
-    return Effect.onExit(compute(asked, name, key), (exit) =>
+  const answer = (call: Asked): Effect.Effect<Json, Refusal, unknown> => {
+    const name = call.kind === "tool" ? (findDefinition(world, call.name)?.name ?? call.name) : call.name
+    const key = keyOf(call, name)
+    sequence.name(call, key)
+    return Effect.onExit(compute(call, name, key), (exit) =>
       exit._tag === "Success" || !Cause.hasInterrupts(exit.cause) ? sequence.await(key) : Effect.void
     )
   }
 
-  const compute = (asked: Asked, name: string, key: string): Effect.Effect<Json, Refusal, unknown> => {
-    const outcome = done.get(key) ?? known.get(key)
+  const compute = (call: Asked, name: string, key: string): Effect.Effect<Json, Refusal, unknown> => {
+    const outcome = outcomes.get(key) ?? knownOutcomes.get(key)
     if (outcome !== undefined) {
-      done.set(key, outcome)
+      outcomes.set(key, outcome)
       return fromOutcome(outcome)
     }
-    if (!isEffect(world, asked)) return still.count(perform(asked, key))
+    if (!isEffect(world, call)) return still.count(perform(call, key))
     if (unshown !== undefined || !planned.has(key)) {
-      if (!plan.waits) unshown ??= `${name} ${cut(JSON.stringify(asked.given), 300)}`
+      if (!plan.waits) unshown ??= `${name} ${cut(JSON.stringify(call.given), 300)}`
       return still.hold(Effect.never)
     }
     const work = Effect.ensuring(
-      Effect.tap(perform(asked, key), () => Effect.sync(() => onDone(asked))),
+      Effect.tap(perform(call, key), () => Effect.sync(() => onDone(call))),
       turns.end(key)
     )
     return Effect.andThen(still.hold(turns.await(key)), still.count(work))
@@ -146,27 +146,27 @@ const commit = Effect.fnUntraced(function* (
       `The script was stopped: it would have done what was not shown to the person who approved it (${unshown}). What it reads differs from what its rehearsal read.`
     )
   }
-  if (Result.isResult(ended)) return { ended, given: [] }
+  if (Result.isResult(ended)) return { ended, order: [] }
   if (ended !== undefined) return yield* ended
-  if (!plan.waits || done.size === before) {
+  if (!plan.waits || outcomes.size === before) {
     return yield* rejected(
       "The script was stopped: it does not do what was shown to the person who approved it, in that order. What it reads differs from what its rehearsal read."
     )
   }
-  return { ended: undefined, given: sequence.given() }
+  return { ended: undefined, order: sequence.given() }
 })
 
 /** Runs a script in stages of rehearsal, question and commit. */
 export const runReviewed = Effect.fnUntraced(function* (
   job: Job
 ): Effect.fn.Return<Json, ScriptError | ToolError.ToolError, unknown> {
-  const done = new Map<string, Outcome>()
-  let given: ReadonlyArray<string> = []
-  let told = 0
+  const outcomes = new Map<string, Outcome>()
+  let order: ReadonlyArray<string> = []
+  let lineCount = 0
   for (let stage = 1; stage <= maxStages; stage++) {
     const world = job.makeWorld()
     const { context } = world
-    const plan = yield* context.step(`script/plan/${stage}`, rehearse(job.program, world, done, given), Plan)
+    const plan = yield* context.step(`script/plan/${stage}`, rehearse(job.program, world, outcomes, order), Plan)
     if (plan.failure !== undefined) {
       const { message, printed, stack } = plan.failure
       const lines = printed === "" ? "" : `\nIt had printed:\n${printed}`
@@ -182,11 +182,11 @@ export const runReviewed = Effect.fnUntraced(function* (
     }
     // A script that runs again prints its first lines again.
     let line = 0
-    const tell = (one: Told) => (++line <= told ? Effect.void : job.tell(one))
-    const result = yield* commit(job, plan, done, tell)
-    told = Math.max(told, line)
+    const tell = (one: Told) => (++line <= lineCount ? Effect.void : job.tell(one))
+    const result = yield* commit(job, plan, outcomes, tell)
+    lineCount = Math.max(lineCount, line)
     if (result.ended !== undefined) return yield* Effect.fromResult(result.ended)
-    given = result.given
+    order = result.order
   }
   return yield* rejected(
     `The script was stopped: it has more than ${maxStages} parts that are asked about on their own.`

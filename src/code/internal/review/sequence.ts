@@ -10,7 +10,7 @@ import type { Stillness } from "./stillness.ts"
 
 export interface Sequence {
   /** Names a call by its key. */
-  readonly name: (asked: Asked, key: string) => void
+  readonly name: (call: Asked, key: string) => void
   /** Waits for the turn of an answer: after all before it, or after all known ones. */
   readonly await: (key: string) => Effect.Effect<void>
   readonly onAnswer: (id: number) => void
@@ -19,27 +19,27 @@ export interface Sequence {
 }
 
 /** Makes the sequence of one run of a script, that begins with these answers. */
-export const make = (known: ReadonlyArray<string>, { hold }: Stillness): Sequence => {
-  const places = new Map(known.map((key, at) => [key, at]))
+export const make = (order: ReadonlyArray<string>, { hold }: Stillness): Sequence => {
+  const places = new Map(order.map((key, at) => [key, at]))
   const names = new Map<number, string>()
-  const given: Array<string> = []
+  const answerKeys: Array<string> = []
   const waiting = new Map<number, Deferred.Deferred<void>>()
-  const isDue = (place: number): boolean => given.length >= place
+  const isDue = (place: number): boolean => answerKeys.length >= place
   return {
     name: ({ id }, key) => void names.set(id, key),
     await: (key) =>
       Effect.suspend(() => {
-        const place = places.get(key) ?? known.length
+        const place = places.get(key) ?? order.length
         if (isDue(place)) return Effect.void
         const turn = waiting.get(place) ?? Deferred.makeUnsafe<void>()
         waiting.set(place, turn)
         return hold(Deferred.await(turn))
       }),
     onAnswer: (id) => {
-      given.push(names.get(id) ?? "")
-      const turn = waiting.get(given.length)
+      answerKeys.push(names.get(id) ?? "")
+      const turn = waiting.get(answerKeys.length)
       if (turn !== undefined) Deferred.doneUnsafe(turn, Exit.void)
     },
-    given: () => given
+    given: () => answerKeys
   }
 }

@@ -19,13 +19,13 @@ type ScriptFailure = Parameters<NonNullable<Door<never>["onResult"]>>[0]
 
 export const make = (): Stillness => {
   let active = 0
-  let held = 0
+  let heldCount = 0
   /** True from the result of the script until its thread is free. */
   let isEnding = false
   let failure: ScriptFailure
   let woken = Deferred.makeUnsafe<void>()
   const wake = Effect.suspend(() => Deferred.succeed(woken, undefined))
-  const isStill = (): boolean => active === 0 && held > 0 && !isEnding
+  const isStill = (): boolean => active === 0 && heldCount > 0 && !isEnding
   const wait = Effect.gen(function* () {
     while (true) {
       woken = Deferred.makeUnsafe()
@@ -49,11 +49,11 @@ export const make = (): Stillness => {
       }),
     hold: (work) =>
       Effect.suspend(() => {
-        held++
+        heldCount++
         return Effect.andThen(
           wake,
           Effect.onExit(work, () => {
-            held--
+            heldCount--
             return Effect.void
           })
         )

@@ -62,8 +62,8 @@ export interface Conductor {
 
 const conductors = Attached.make<Run, Conductor>()
 
-/** Makes the conductor of a workflow. `spent` is the cost of the workflow so far. */
-export const make = ({ emit, run, working }: ToolContext["Service"], bounds: Bounds, spent: number): Conductor => {
+/** Makes the conductor of a workflow. `costBefore` is the cost of the workflow so far. */
+export const make = ({ emit, run, working }: ToolContext["Service"], bounds: Bounds, costBefore: number): Conductor => {
   const conductor: Conductor = {
     run,
     working,
@@ -80,7 +80,7 @@ export const make = ({ emit, run, working }: ToolContext["Service"], bounds: Bou
     replayed: 0,
     active: 0,
     isSettling: false,
-    costBefore: spent - (run.usage.cost ?? 0)
+    costBefore: costBefore - (run.usage.cost ?? 0)
   }
   conductors.set(run, conductor)
   return conductor
@@ -88,12 +88,12 @@ export const make = ({ emit, run, working }: ToolContext["Service"], bounds: Bou
 
 /** The workflows that a run belongs to, from the inside out. */
 export const conductorsOf = (run: Run): ReadonlyArray<Conductor> => {
-  const found: Array<Conductor> = []
+  const chain: Array<Conductor> = []
   for (let one: Run | undefined = run; one !== undefined; one = one.parent) {
     const conductor = conductors.get(one)
-    if (conductor !== undefined) found.push(conductor)
+    if (conductor !== undefined) chain.push(conductor)
   }
-  return found
+  return chain
 }
 
 /** The cost of a workflow over all of its inputs. */

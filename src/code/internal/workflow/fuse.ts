@@ -14,7 +14,7 @@ import { totalTokens } from "../../../core/Usage.ts"
 import * as Conductor from "./conductor.ts"
 
 /** The cost of a workflow, over all of its inputs. */
-export const spent = AgentState.slot("workflow", {
+export const costSlot = AgentState.slot("workflow", {
   schema: Schema.Struct({ cost: Schema.Finite }),
   initial: { cost: 0 }
 })
@@ -47,7 +47,7 @@ const checkCost = (conductor: Conductor.Conductor): Effect.Effect<void> => {
 const keepCost = (conductor: Conductor.Conductor): Effect.Effect<void> =>
   conductor.run.usage.cost === undefined
     ? Effect.void
-    : conductor.run.state.set(spent, { cost: Conductor.costOf(conductor) })
+    : conductor.run.state.set(costSlot, { cost: Conductor.costOf(conductor) })
 
 const checkCosts = (all: ReadonlyArray<Conductor.Conductor>): Effect.Effect<void> =>
   Effect.forEach(all, checkCost, { discard: true })
@@ -93,4 +93,4 @@ export const fuse = Middleware.make({
 })
 
 /** The state of the workflow itself. Its agents do not inherit it. */
-export const ledger = Middleware.make({ name: "WorkflowLedger", state: [spent] })
+export const ledger = Middleware.make({ name: "WorkflowLedger", state: [costSlot] })

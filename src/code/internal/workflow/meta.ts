@@ -38,9 +38,9 @@ const makeReader = (source: string, from: number) => {
 
   const takeMatch = (pattern: RegExp): string | undefined => {
     pattern.lastIndex = at
-    const found = pattern.exec(source)?.[0]
-    if (found !== undefined) at += found.length
-    return found
+    const match = pattern.exec(source)?.[0]
+    if (match !== undefined) at += match.length
+    return match
   }
 
   const takeChar = (char: string): boolean => {
@@ -149,17 +149,17 @@ export interface Meta {
 const none: Meta = { name: undefined, description: "", phases: [] }
 
 const textAt = (value: Json | undefined, key: string): string | undefined => {
-  const found = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
-  return typeof found === "string" ? found : undefined
+  const field = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  return typeof field === "string" ? field : undefined
 }
 
 const titleOf = (phase: Json): string => (typeof phase === "string" ? phase : (textAt(phase, "title") ?? ""))
 
 /** Reads the head of a script. A script without a head has no name. */
 export const readMeta = (source: string): Result.Result<Meta, string> => {
-  const found = head.exec(source)
-  if (found === null) return Result.succeed(none)
-  const value = makeReader(source, found.index + found[0].length).readHead()
+  const match = head.exec(source)
+  if (match === null) return Result.succeed(none)
+  const value = makeReader(source, match.index + match[0].length).readHead()
   if (!isObject(value)) {
     return Result.fail("its `meta` is no plain object: write texts, numbers, lists and objects, without expressions")
   }
@@ -173,4 +173,4 @@ export const readMeta = (source: string): Result.Result<Meta, string> => {
 
 /** The body of a script: the head stays, as a constant. */
 export const bodyOf = (source: string): string =>
-  source.replace(head, (found) => found.replace(/export(\s+)/, (_, space: string) => `      ${space}`))
+  source.replace(head, (text) => text.replace(/export(\s+)/, (_, space: string) => `      ${space}`))

@@ -48,9 +48,9 @@ const addPhase = (all: ReadonlyArray<string>, phase: string): ReadonlyArray<stri
   phase === "" || all.includes(phase) ? all : [...all, phase]
 
 /** Takes a report of the workflow: a phase, the begin of an agent, or a stored answer. */
-const takeTold = (progress: Progress, told: Json): Progress => {
-  if (!isObject(told)) return progress
-  const { agent, id, phase, runId } = told
+const takeTold = (progress: Progress, report: Json): Progress => {
+  if (!isObject(report)) return progress
+  const { agent, id, phase, runId } = report
   if (typeof phase !== "string") return progress
   const phases = addPhase(progress.phases, phase)
   if (typeof agent !== "string" || typeof id !== "number") return { ...progress, phases }
