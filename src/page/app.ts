@@ -18,9 +18,9 @@ import type { Moment } from "./transcript.ts"
 const openKeys = new Map<string, Set<string>>()
 
 const openKeysOf = (thread: string): Set<string> => {
-  const known = openKeys.get(thread) ?? new Set()
-  openKeys.set(thread, known)
-  return known
+  const keys = openKeys.get(thread) ?? new Set()
+  openKeys.set(thread, keys)
+  return keys
 }
 
 /** The whole listing that begins with a piece. */
@@ -237,11 +237,11 @@ const composer = (state: Page.State): Element =>
     onAgent: Page.chooseAgent,
     onModel: Page.chooseModel,
     onCancel: () => Page.act(Page.cancel),
-    onSend: (words, how, done) =>
+    onSend: (words, how, onTaken) =>
       Page.act(
         Page.send(words, how).pipe(
-          Effect.tap(() => Effect.sync(() => done(true))),
-          Effect.tapError(() => Effect.sync(() => done(false)))
+          Effect.tap(() => Effect.sync(() => onTaken(true))),
+          Effect.tapError(() => Effect.sync(() => onTaken(false)))
         )
       )
   })
@@ -284,8 +284,8 @@ const files = ({ files, thread }: Page.State): Element =>
       })
 
 const about = ({ agent, agents }: Page.State): Element => {
-  const chosen = agents.find(({ name }) => name === agent)
-  return h("p", { class: "quiet" }, chosen?.description ?? (agent === "" ? "This server has no agents." : agent))
+  const current = agents.find(({ name }) => name === agent)
+  return h("p", { class: "quiet" }, current?.description ?? (agent === "" ? "This server has no agents." : agent))
 }
 
 const inbox = (state: Page.State): Element =>

@@ -233,11 +233,11 @@ export const readFrames = Effect.fnUntraced(function* (
   const reader = body.getReader()
   const decoder = new TextDecoder()
   const parse = makeParser()
-  const lost = () => new Refused({ status: 0, problem: unreachable })
+  const makeRefused = () => new Refused({ status: 0, problem: unreachable })
   yield* Effect.gen(function* () {
     for (;;) {
-      const { done, value } = yield* Effect.tryPromise({ try: () => reader.read(), catch: lost }).pipe(
-        Effect.timeoutOrElse({ duration: silence, orElse: () => Effect.fail(lost()) })
+      const { done, value } = yield* Effect.tryPromise({ try: () => reader.read(), catch: makeRefused }).pipe(
+        Effect.timeoutOrElse({ duration: silence, orElse: () => Effect.fail(makeRefused()) })
       )
       if (done) return
       const frames: Array<Frame> = []

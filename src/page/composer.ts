@@ -16,7 +16,7 @@ interface Props {
   readonly onModel: (name: string) => void
   readonly onCancel: () => void
   /** Sends it, and says whether it was taken. */
-  readonly onSend: (words: Words, how: "input" | "steer", done: (isTaken: boolean) => void) => void
+  readonly onSend: (words: Words, how: "input" | "steer", onTaken: (isTaken: boolean) => void) => void
 }
 
 interface Picture {

@@ -63,18 +63,18 @@ const row = ({ files, onFile, onFolder }: Props, { kind, path, size }: Entry): E
 
 const branch = (props: Props, folder: string): Children => {
   if (!props.files.folders.has(folder)) return null
-  const known = props.files.folders.get(folder)
-  if (known === undefined) return h("p", { class: "quiet", role: "status" }, "Loading")
-  if (known.entries.length === 0) return h("p", { class: "quiet" }, "Empty")
+  const listing = props.files.folders.get(folder)
+  if (listing === undefined) return h("p", { class: "quiet", role: "status" }, "Loading")
+  if (listing.entries.length === 0) return h("p", { class: "quiet" }, "Empty")
   return [
     h(
       "ul",
       null,
-      known.entries.map((entry) =>
+      listing.entries.map((entry) =>
         h("li", { key: entry.path }, row(props, entry), entry.kind === "directory" ? branch(props, entry.path) : null)
       )
     ),
-    known.isCut === true ? h("p", { class: "quiet" }, "This folder has more than is listed.") : null
+    listing.isCut === true ? h("p", { class: "quiet" }, "This folder has more than is listed.") : null
   ]
 }
 

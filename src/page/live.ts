@@ -10,8 +10,8 @@ import type { Moment } from "./transcript.ts"
 /** The most open calls, and sub-agents, that are drawn here. */
 const most = 8
 
-const more = (left: number, what: string): Element | null =>
-  left > 0 ? h("div", { class: "note" }, `and ${left} more ${what}`) : null
+const more = (count: number, what: string): Element | null =>
+  count > 0 ? h("div", { class: "note" }, `and ${count} more ${what}`) : null
 
 const call = ({ gist, isWritten, key, name, output, startedAt }: View.Call, now: number): Element =>
   h(

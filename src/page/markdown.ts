@@ -28,8 +28,8 @@ const link = (href: string, words: string, plain: string): string => {
   const url = safeUrl(href)
   if (url === undefined) return words
   const host = hostOf(url)
-  const shown = plain.includes(host) ? "" : ` <span class="host">${escape(host)}</span>`
-  return `<a href="${escape(url.href)}" title="${escape(url.href)}" target="_blank" rel="noopener noreferrer">${words}${shown}</a>`
+  const hostMark = plain.includes(host) ? "" : ` <span class="host">${escape(host)}</span>`
+  return `<a href="${escape(url.href)}" title="${escape(url.href)}" target="_blank" rel="noopener noreferrer">${words}${hostMark}</a>`
 }
 
 const pictures = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/=]+$/
@@ -72,7 +72,7 @@ const allowed: Config = {
 /** The longest block that is read as Markdown, in characters. A longer one is shown as it is. */
 const longest = 100_000
 
-const made = new WeakMap<object, string>()
+const markups = new WeakMap<object, string>()
 
 /** Turns Markdown into markup. */
 export const markupOf = (text: string): string => {
@@ -82,9 +82,9 @@ export const markupOf = (text: string): string => {
 
 /** Turns the Markdown of a finished part into markup, once for each part. */
 export const markupOfPart = (part: { readonly markdown: string }): string => {
-  const known = made.get(part)
-  if (known !== undefined) return known
+  const cachedMarkup = markups.get(part)
+  if (cachedMarkup !== undefined) return cachedMarkup
   const markup = markupOf(part.markdown)
-  made.set(part, markup)
+  markups.set(part, markup)
   return markup
 }

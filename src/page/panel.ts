@@ -19,9 +19,9 @@ const marks: ReadonlyMap<string, string> = new Map([
 ])
 
 const plan = (todos: View["todos"]): Element => {
-  const done = todos.filter(({ status }) => status === "completed").length
+  const doneCount = todos.filter(({ status }) => status === "completed").length
   return section(
-    `Plan: ${done} of ${todos.length}`,
+    `Plan: ${doneCount} of ${todos.length}`,
     h(
       "ol",
       { class: "plan" },
@@ -117,7 +117,7 @@ const names: { readonly [Part in keyof NonNullable<View["context"]>["parts"]]: s
 
 const context = ({ parts, total, window }: NonNullable<View["context"]>): Element => {
   const share = window === undefined ? undefined : Math.min(1, total / window)
-  const shown = Object.entries(names).flatMap(([name, words]) => {
+  const rows = Object.entries(names).flatMap(([name, words]) => {
     const tokens = Object.entries(parts).find(([one]) => one === name)?.[1] ?? 0
     return tokens === 0 ? [] : [{ words, tokens }]
   })
@@ -146,7 +146,7 @@ const context = ({ parts, total, window }: NonNullable<View["context"]>): Elemen
     h(
       "dl",
       null,
-      shown.map(({ tokens, words }) => [h("dt", null, words), h("dd", null, Format.count(tokens))])
+      rows.map(({ tokens, words }) => [h("dt", null, words), h("dd", null, Format.count(tokens))])
     )
   )
 }

@@ -187,7 +187,7 @@ const subagent = ({ calls, millis, outcome, path, task, usage }: Of<"subagent">)
     )
   )
 
-const said: ReadonlyMap<string, string> = new Map([
+const decisionWords: ReadonlyMap<string, string> = new Map([
   ["approve", "Allowed"],
   ["edit", "Allowed with changes"],
   ["reject", "Denied"],
@@ -231,7 +231,7 @@ const body = (item: Item, tools: Tools): Element => {
     case "subagent":
       return subagent(part)
     case "decision":
-      return h("div", { class: "note" }, `${said.get(part.decision) ?? part.decision}: ${part.toolName}`)
+      return h("div", { class: "note" }, `${decisionWords.get(part.decision) ?? part.decision}: ${part.toolName}`)
     case "note":
       return h("div", { class: `note ${part.level}` }, part.text)
     case "sources":

@@ -140,7 +140,7 @@ const textsOf = (value: unknown): ReadonlyArray<string> =>
 
 /** A choice of one, or of several. */
 const choiceOf = (field: Field, options: ReadonlyArray<string>, isMany: boolean): Element => {
-  const chosen = isMany ? textsOf(field.value) : [String(field.value ?? "")]
+  const selection = isMany ? textsOf(field.value) : [String(field.value ?? "")]
   return h(
     "div",
     { class: "options" },
@@ -151,11 +151,11 @@ const choiceOf = (field: Field, options: ReadonlyArray<string>, isMany: boolean)
         h("input", {
           type: isMany ? "checkbox" : "radio",
           name: field.group,
-          checked: chosen.includes(option),
+          checked: selection.includes(option),
           onChange: ({ currentTarget }) => {
             if (!isMany) field.set(option)
-            else if (currentTarget.checked) field.set([...chosen, option])
-            else field.set(chosen.filter((one) => one !== option))
+            else if (currentTarget.checked) field.set([...selection, option])
+            else field.set(selection.filter((one) => one !== option))
           }
         }),
         " ",
@@ -167,9 +167,9 @@ const choiceOf = (field: Field, options: ReadonlyArray<string>, isMany: boolean)
 
 const fieldOf = (field: Field): Element => {
   const { name, schema, set, value } = field
-  const said = schema["description"]
+  const description = schema["description"]
   const title = schema["title"]
-  const words = [typeof title === "string" ? title : name, typeof said === "string" ? said : ""].filter(
+  const words = [typeof title === "string" ? title : name, typeof description === "string" ? description : ""].filter(
     (one, at) => one !== "" && (at > 0 || one !== "answer")
   )
   const caption = withMarks(words.length === 0 ? "Your answer" : words.join(": "))

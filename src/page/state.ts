@@ -53,8 +53,8 @@ export interface State {
 const themes = ["auto", "dark", "light"] as const
 
 const readTheme = (): State["theme"] => {
-  const stored = localStorage.getItem("theme")
-  return themes.find((one) => one === stored) ?? "auto"
+  const storedTheme = localStorage.getItem("theme")
+  return themes.find((one) => one === storedTheme) ?? "auto"
 }
 
 let now: State = {
@@ -168,7 +168,7 @@ const follow = Effect.fnUntraced(function* (thread: string) {
   let tries = 0
   for (;;) {
     update({ link: tries > 1 ? now.link : { _tag: "Connecting" } })
-    const read = yield* Effect.result(
+    const result = yield* Effect.result(
       Client.readFrames(thread, reader.position(), {
         open: () => {
           tries = 0
@@ -185,7 +185,7 @@ const follow = Effect.fnUntraced(function* (thread: string) {
         }
       })
     )
-    const refused = Result.isFailure(read) ? read.failure : undefined
+    const refused = Result.isFailure(result) ? result.failure : undefined
     if (refused?.status === 401) return update({ access: "closed" })
     if (refused !== undefined && refused.status >= 400 && refused.status < 500 && refused.status !== 429) {
       return update({ link: { _tag: "Closed" }, problem: refused.problem })
@@ -289,8 +289,8 @@ export const send = Effect.fnUntraced(function* (input: Client.Words, how: "inpu
     if (steered.failure.status !== 409) return yield* steered.failure
   }
   const id = thread ?? makeId()
-  const chosen = model === undefined ? {} : { model: model === "" ? null : model }
-  yield* Client.start(id, { agent, input, id: makeId(), ...chosen })
+  const modelChoice = model === undefined ? {} : { model: model === "" ? null : model }
+  yield* Client.start(id, { agent, input, id: makeId(), ...modelChoice })
   if (thread === undefined || now.link._tag === "Closed") openThread(id)
   yield* tellChange
 })
@@ -359,8 +359,8 @@ const threadInAddress = (): string | undefined => {
 /** Enters with the session that the browser has. */
 const enter = Effect.gen(function* () {
   const { agents, files: hasFiles = false, models = [] } = yield* Client.offers
-  const known = localStorage.getItem("agent")
-  const agent = agents.find(({ name }) => name === known)?.name ?? agents[0]?.name ?? ""
+  const storedName = localStorage.getItem("agent")
+  const agent = agents.find(({ name }) => name === storedName)?.name ?? agents[0]?.name ?? ""
   update({ access: "open", agents, agent, hasFiles, models })
   yield* loadThreads
   openThread(threadInAddress())

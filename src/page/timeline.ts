@@ -41,22 +41,22 @@ interface Props {
 
 /** Heights by place, and the distance of a place from the top. */
 const makeHeights = () => {
-  const known: Array<number | undefined> = []
+  const heights: Array<number | undefined> = []
   let tops: Array<number> = [0]
   const heightAt = (items: ReadonlyArray<Item>, index: number): number => {
     const item = items[index]
-    return known[index] ?? (item === undefined ? 0 : guesses[item.part.kind])
+    return heights[index] ?? (item === undefined ? 0 : guesses[item.part.kind])
   }
   return {
     set: (index: number, height: number): boolean => {
-      if (known[index] === height) return false
-      known[index] = height
+      if (heights[index] === height) return false
+      heights[index] = height
       tops = tops.slice(0, index + 1)
       return true
     },
     /** Forgets places that are no more: other parts may come there. */
     cut: (count: number): void => {
-      if (known.length > count) known.length = count
+      if (heights.length > count) heights.length = count
       if (tops.length > count + 1) tops.length = count + 1
     },
     topOf: (items: ReadonlyArray<Item>, index: number): number => {
