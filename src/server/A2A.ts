@@ -171,17 +171,17 @@ const readGiven = Schema.decodeUnknownOption(Given)
 /** The words that approve. Any other text refuses, and is the reason. */
 const approvals = /^\s*(?:approve|approved|yes|ok)\s*[.!]?\s*$/iu
 
-const answerOf = (request: Request, data: Json | undefined, said: string): Answer | undefined => {
+const answerOf = (request: Request, data: Json | undefined, words: string): Answer | undefined => {
   const own = isObject(data) && Object.hasOwn(data, request.id) ? data[request.id] : data
-  const given = own === undefined ? undefined : readGiven(own)
-  if (given?._tag === "Some" && Object.keys(given.value).length > 0) {
-    const { approved = given.value.value !== undefined, arguments: edited, reason, value } = given.value
+  const decision = own === undefined ? undefined : readGiven(own)
+  if (decision?._tag === "Some" && Object.keys(decision.value).length > 0) {
+    const { approved = decision.value.value !== undefined, arguments: edited, reason, value } = decision.value
     return { isApproved: approved, ...defined({ text: reason, arguments: edited, value }) }
   }
   if (own !== undefined && request.answer !== undefined) return { isApproved: true, value: own }
-  if (said === "") return undefined
-  if (request.answer !== undefined || !request.allow.includes("approve")) return { isApproved: true, text: said }
-  return approvals.test(said) ? { isApproved: true } : { isApproved: false, text: said }
+  if (words === "") return undefined
+  if (request.answer !== undefined || !request.allow.includes("approve")) return { isApproved: true, text: words }
+  return approvals.test(words) ? { isApproved: true } : { isApproved: false, text: words }
 }
 
 /** Reads the parameters of `SendMessage`. */
@@ -202,9 +202,9 @@ export const decode = (params: unknown): Effect.Effect<Asked, RunsError> =>
       if (address !== undefined) content.push(yield* readFile(address, part.mediaType, filename))
     }
     if (content.length === 0) return yield* refuse("message.parts: expected a text, data or a file")
-    const said = message.parts.map(({ text = "" }) => text).join("")
+    const words = message.parts.map(({ text = "" }) => text).join("")
     const decide = (request: Request): Decision | undefined => {
-      const answer = answerOf(request, data, said)
+      const answer = answerOf(request, data, words)
       return answer === undefined ? undefined : decisionOf(request, answer)
     }
     const readName = (id: string | undefined) => (id === "" ? undefined : id)

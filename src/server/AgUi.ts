@@ -405,8 +405,8 @@ const readPayload = Schema.decodeUnknownOption(Payload)
 const answerOf = ({ payload, status }: NonNullable<(typeof Body.Type)["resume"]>[number], request: Request): Answer => {
   if (status === "cancelled") return { isApproved: false, text: "cancelled" }
   if (request.answer !== undefined && payload !== undefined) return { isApproved: true, value: payload }
-  const read = readPayload(payload)
-  const { approved = true, arguments: edited, reason } = read._tag === "Some" ? read.value : {}
+  const decoded = readPayload(payload)
+  const { approved = true, arguments: edited, reason } = decoded._tag === "Some" ? decoded.value : {}
   return { isApproved: approved, ...defined({ text: reason, arguments: edited }) }
 }
 

@@ -156,8 +156,8 @@ const tellEnd = ({ event }: Extract<Part, { readonly _tag: "End" }>, out: Out): 
     return out({ type: "abort", reason: "The run was cancelled." })
   }
   const { stopReason } = event
-  const known: Readonly<Record<string, (typeof finishReasons)[keyof typeof finishReasons]>> = finishReasons
-  out({ type: "finish", finishReason: known[stopReason] ?? "stop", messageMetadata: metadata(stopReason) })
+  const reasons: Readonly<Record<string, (typeof finishReasons)[keyof typeof finishReasons]>> = finishReasons
+  out({ type: "finish", finishReason: reasons[stopReason] ?? "stop", messageMetadata: metadata(stopReason) })
 }
 
 const tellOther = ({ event }: Extract<Part, { readonly _tag: "Other" }>, out: Out): void => {
@@ -321,17 +321,17 @@ export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
  * const helper = Agent.make({ name: "helper", prompt: "You help." })
  *
  * const answer = Effect.fnUntraced(function* (body: unknown) {
- *   const asked = yield* AiSdk.decode(body)
- *   const { input, told } = yield* AiSdk.prepareRun(asked)
- *   const { messageId, threadId } = asked
+ *   const request = yield* AiSdk.decode(body)
+ *   const { input, told } = yield* AiSdk.prepareRun(request)
+ *   const { messageId, threadId } = request
  *   return Agent.stream(helper, input, { threadId }).pipe(AiSdk.encode({ messageId, told }))
  * })
  * ```
  */
-export const prepareRun = (asked: Asked): Effect.Effect<Prepared, RunsError | SessionError, SessionStore> =>
-  asked._tag === "Input"
-    ? prepareInput(asked.threadId, asked.message, asked.isRepeated)
-    : prepareDecisions(asked.threadId, asked.decide)
+export const prepareRun = (request: Asked): Effect.Effect<Prepared, RunsError | SessionError, SessionStore> =>
+  request._tag === "Input"
+    ? prepareInput(request.threadId, request.message, request.isRepeated)
+    : prepareDecisions(request.threadId, request.decide)
 
 /**
  * Reads messages that an application stored for `useChat`, as messages of a thread: texts, reasoning, files, calls and

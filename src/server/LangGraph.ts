@@ -162,8 +162,8 @@ const makeTake = (options: Options) => (tail: Tail<Packet>) => (): Take<Packet> 
       tellIn("values", values, out)
       if (event._tag === "RunFailed") tell("error", { error: event.error.tag, message: problemOf(event) }, out)
       const end = { run_id: runId, status: statusOf(part) }
-      const known = modes.includes("values") ? [{ id: after + 1, event: "values", data: values }] : []
-      tail.due = state.next > after ? [] : [...known, { id: after + 1, event: "end", data: end }]
+      const finalValues = modes.includes("values") ? [{ id: after + 1, event: "values", data: values }] : []
+      tail.due = state.next > after ? [] : [...finalValues, { id: after + 1, event: "end", data: end }]
       tell("end", end, out)
     }
   }
@@ -203,9 +203,9 @@ const readBody = decoder(Body)
 
 /** Reads the names of modes. */
 export const decodeModes = (names: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Mode>, RunsError> => {
-  const known = names.flatMap((name) => modes.find((mode) => mode === name) ?? [])
-  return known.length === names.length
-    ? Effect.succeed(known.length === 0 ? ["values"] : known)
+  const validModes = names.flatMap((name) => modes.find((mode) => mode === name) ?? [])
+  return validModes.length === names.length
+    ? Effect.succeed(validModes.length === 0 ? ["values"] : validModes)
     : Effect.fail(refuse(`stream_mode: expected ${modes.join(", ")}`))
 }
 
@@ -245,9 +245,9 @@ const readHuman = Effect.fnUntraced(function* ({ content, role, type = "" }: typ
 /** Reads the body of a run. Only the last message of the input counts: the rest is in the thread. */
 export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
   Effect.gen(function* () {
-    const read = yield* readBody(body)
-    const { assistant_id: assistantId, command, if_not_exists: ifMissing, input } = read
-    const mode = read.stream_mode ?? []
+    const request = yield* readBody(body)
+    const { assistant_id: assistantId, command, if_not_exists: ifMissing, input } = request
+    const mode = request.stream_mode ?? []
     const head = { assistantId, modes: yield* decodeModes(typeof mode === "string" ? [mode] : mode) }
     const messages = input?.messages ?? []
     const last = "at" in messages ? messages.at(-1) : messages
@@ -264,7 +264,7 @@ export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
       _tag: "Input",
       id: idForm.test(last.id ?? "") ? (last.id ?? undefined) : undefined,
       message: human(content),
-      busy: strategies[read.multitask_strategy ?? "enqueue"],
+      busy: strategies[request.multitask_strategy ?? "enqueue"],
       createsThread: ifMissing === "create"
     } as const
   })

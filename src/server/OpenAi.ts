@@ -221,8 +221,8 @@ export interface Asked {
   readonly previousId?: string
 }
 
-const lastOf = Effect.fnUntraced(function* (said: ReadonlyArray<typeof Said.Type>) {
-  const last = said.at(-1)
+const lastOf = Effect.fnUntraced(function* (messages: ReadonlyArray<typeof Said.Type>) {
+  const last = messages.at(-1)
   if (last?.role !== "user") return yield* refuse("expected a message of the user at the end")
   const content = yield* readContent(last.content)
   return content.length === 0 ? yield* refuse("the last message has no text and no file") : content
@@ -248,8 +248,8 @@ export const decodeChat = (body: unknown, hasThread = false): Effect.Effect<Aske
     const { messages, model, stream, stream_options: options } = yield* readChat(body)
     const content = yield* lastOf(messages)
     const before: Array<string> = []
-    for (const { content: said, role = "user" } of hasThread ? [] : messages.slice(0, -1)) {
-      const text = Content.toText(yield* readContent(said))
+    for (const { content: messageContent, role = "user" } of hasThread ? [] : messages.slice(0, -1)) {
+      const text = Content.toText(yield* readContent(messageContent))
       if (text !== "") before.push(`${role}: ${text}`)
     }
     const history =

@@ -174,16 +174,16 @@ const pageSize = 500
 /** Reads all rows, with their texts. A row of another version is left alone. */
 const readRows = Effect.gen(function* () {
   const table = yield* openTable
-  const found: Array<{ readonly row: Row; readonly text: string }> = []
+  const entries: Array<{ readonly row: Row; readonly text: string }> = []
   for (let after: string | undefined; ;) {
     const rows = yield* orUnavailable("")(table.scan(space, { after, limit: pageSize }))
     for (const { key, value } of rows) {
       const row = decodeRow(value)
-      if (Result.isSuccess(row)) found.push({ row: row.success, text: value })
+      if (Result.isSuccess(row)) entries.push({ row: row.success, text: value })
       else yield* Effect.logError(`The schedule ${JSON.stringify(key)} can't be read: it does not fire`)
     }
     after = rows.at(-1)?.key
-    if (rows.length < pageSize) return found
+    if (rows.length < pageSize) return entries
   }
 })
 
@@ -218,12 +218,12 @@ const patience = 300_000
 const rest = 10_000
 
 /** The time after which a tick is tried again that nobody could take. */
-const again = 2_000
+const retryDelay = 2_000
 
 /** Gives the latest tick that is not after `now`. The search of Effect is strict, and counts in seconds. */
 const lastTick = (cron: Cron.Cron, now: number): number => {
-  const found = Cron.prev(cron, now + 1_000).getTime()
-  return found <= now ? found : Cron.prev(cron, found).getTime()
+  const tick = Cron.prev(cron, now + 1_000).getTime()
+  return tick <= now ? tick : Cron.prev(cron, tick).getTime()
 }
 
 /** Fills in the day and the time of a tick. */
@@ -252,9 +252,9 @@ const fire = Effect.fnUntraced(function* ({ row, text }: { readonly row: Row; re
       id: `schedule:${name}:${new Date(tick).toISOString()}`,
       title: input
     }).pipe(Effect.as(undefined), Effect.catch(Effect.succeed))
-    if (failure?.reason === "TooMany" || failure?.reason === "Unavailable") return now + again
+    if (failure?.reason === "TooMany" || failure?.reason === "Unavailable") return now + retryDelay
     if (failure !== undefined) {
-      if (typeof failure.reason !== "string" && failure.reason._tag === "Unavailable") return now + again
+      if (typeof failure.reason !== "string" && failure.reason._tag === "Unavailable") return now + retryDelay
       yield* Effect.logError(`The schedule ${JSON.stringify(name)} did not fire: ${failure.message}`)
     }
   }

@@ -134,8 +134,8 @@ export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>, E
         services[name] = Context.get(yield* Layer.build(one), ChatModel)
       }
       const mail = table("mailbox")
-      const held = yield* Lease.make(mail, { millis: Duration.toMillis(lease), takesOver: takeOver })
-      return yield* make(agents, store, Mailbox.make(mail), held, { ...settings, models: services })
+      const mailLease = yield* Lease.make(mail, { millis: Duration.toMillis(lease), takesOver: takeOver })
+      return yield* make(agents, store, Mailbox.make(mail), mailLease, { ...settings, models: services })
     })
   )
 

@@ -146,7 +146,7 @@ export const layer = <A>(
       const deliveries = (yield* Storage).table("deliveries")
       const router = yield* HttpRouter.HttpRouter
       const principal = { tenant: options.tenant, id: `trigger ${name}`, roles: [] }
-      const stored = <B, E>(effect: Effect.Effect<B, E>): Effect.Effect<B, Problem> =>
+      const failUnavailable = <B, E>(effect: Effect.Effect<B, E>): Effect.Effect<B, Problem> =>
         Effect.mapError(
           Effect.tapError(effect, (error) => Effect.logError("A delivery can't be stored", error)),
           () => unavailable
@@ -158,21 +158,21 @@ export const layer = <A>(
         const id = yield* verify(request.headers, bytes)
         const whole = yield* decodeBody(bytes, Json, "ignore")
         const decoded = yield* decodeBody(bytes, payload, "ignore")
-        const made = options.input(decoded, { id, header: (one) => request.headers[one.toLowerCase()] })
-        if (made === undefined) return nothing
-        const key = yield* sha256(made.id ?? id)
-        if ((yield* stored(deliveries.get(name, key))) !== undefined) return json({ isNew: false })
+        const delivery = options.input(decoded, { id, header: (one) => request.headers[one.toLowerCase()] })
+        if (delivery === undefined) return nothing
+        const key = yield* sha256(delivery.id ?? id)
+        if ((yield* failUnavailable(deliveries.get(name, key))) !== undefined) return json({ isNew: false })
         const { isNew } = yield* post(runs, store, {
           principal,
           agent,
-          thread: made.thread,
-          message: human(textOf(made.input, made.data ?? whole), { source: `${outside}${name}` }),
+          thread: delivery.thread,
+          message: human(textOf(delivery.input, delivery.data ?? whole), { source: `${outside}${name}` }),
           id: `trigger:${key}`,
-          title: made.input
+          title: delivery.input
         })
         // The input is stored by its id: after a crash before this, the next delivery finds it.
         const at = yield* Clock.currentTimeMillis
-        yield* stored(deliveries.put(name, [{ key, value: JSON.stringify({ at, thread: made.thread }) }]))
+        yield* failUnavailable(deliveries.put(name, [{ key, value: JSON.stringify({ at, thread: delivery.thread }) }]))
         return json({ isNew }, isNew ? 202 : 200)
       })
       yield* router.add("POST", options.path, respondFailures(take))

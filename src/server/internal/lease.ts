@@ -71,9 +71,9 @@ const renew = Effect.fnUntraced(function* (lease: Lease) {
   const now = yield* Clock.currentTimeMillis
   const next = encode({ v: 1, owner, until: now + millis, lease: millis })
   // A row of this process may be stored although its write failed.
-  const stored = yield* table.get(space, key)
-  const isOwn = stored !== undefined && (stored === text || ownerOf(stored) === owner)
-  if (!isOwn || !(yield* table.swap(space, key, stored, next))) return false
+  const currentText = yield* table.get(space, key)
+  const isOwn = currentText !== undefined && (currentText === text || ownerOf(currentText) === owner)
+  if (!isOwn || !(yield* table.swap(space, key, currentText, next))) return false
   Object.assign(lease, { text: next, until: now + millis })
   return true
 })

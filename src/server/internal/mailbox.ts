@@ -56,17 +56,17 @@ export const make = (table: Table): Mailbox => {
     )
 
   const readAll = Effect.gen(function* () {
-    const found: Array<Mail> = []
+    const mails: Array<Mail> = []
     let after: string | undefined
     for (;;) {
       const rows = yield* table.scan(space, { after, limit: pageSize })
       for (const { key, value } of rows) {
         const mail = yield* Effect.option(decode(value))
-        if (mail._tag === "Some") found.push(mail.value)
+        if (mail._tag === "Some") mails.push(mail.value)
         else yield* Effect.logError(`The row ${key} of the mailbox can't be read: it is left as it is`)
       }
       after = rows.at(-1)?.key
-      if (rows.length < pageSize) return found.toSorted((left, right) => left.seq - right.seq)
+      if (rows.length < pageSize) return mails.toSorted((left, right) => left.seq - right.seq)
     }
   })
 

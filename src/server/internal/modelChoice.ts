@@ -22,9 +22,9 @@ export const readModel = (store: Service, threadId: string): Effect.Effect<strin
 /** Chooses the model of a thread, which need not exist. */
 export const chooseModel = Effect.fnUntraced(function* (store: Service, threadId: string, model: string | null) {
   const thread = yield* Effect.catchIf(store.info(threadId), isMissing, () => Effect.undefined)
-  const chosen = model ?? ""
-  if (thread === undefined) yield* store.create({ threadId, metadata: { [key]: chosen } })
-  else if ((modelIn(thread.metadata) ?? "") !== chosen) {
-    yield* store.describe(threadId, { ...thread.metadata, [key]: chosen })
+  const modelName = model ?? ""
+  if (thread === undefined) yield* store.create({ threadId, metadata: { [key]: modelName } })
+  else if ((modelIn(thread.metadata) ?? "") !== modelName) {
+    yield* store.describe(threadId, { ...thread.metadata, [key]: modelName })
   }
 })

@@ -49,8 +49,8 @@ const makeStatus = (registry: Registry): Runs["Service"]["status"] =>
     const named = yield* openThread(thread)
     const isWorking = yield* isAtWork(registry, named.baseId)
     if (!isWorking) yield* named.store.leaf(thread.id)
-    const taken = decidedIn(registry.works.get(named.baseId))
-    const pending = (yield* readPending(named, thread.id)).filter(({ id }) => !taken.has(id))
+    const mailByRequest = decidedIn(registry.works.get(named.baseId))
+    const pending = (yield* readPending(named, thread.id)).filter(({ id }) => !mailByRequest.has(id))
     const position = Position.write(yield* endOf(registry, named, thread.id))
     const state = isWorking ? "working" : pending.length > 0 ? "waiting" : "idle"
     const [mail, ...rest] = registry.works.get(named.baseId)?.queue ?? []

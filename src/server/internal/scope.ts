@@ -86,27 +86,27 @@ export const scope = (store: Service, { metadata: own, prefix }: Part): Service 
     }
     const most = Stores.bounded(limit, 50, pageSize)
     return Effect.gen(function* () {
-      const found: Array<Waiting> = []
+      const ownItems: Array<Waiting> = []
       // Pages of the store end at any thread: the cursor of a part's page is made of its own last request.
       for (let from = cursor; ;) {
         const page: Listing<Waiting> = yield* hidden(store.waiting(defined({ limit: pageSize, cursor: from })))
-        found.push(...page.items.filter((one) => isOwn(one.threadId)))
-        if (found.length <= most && page.next !== null) {
+        ownItems.push(...page.items.filter((one) => isOwn(one.threadId)))
+        if (ownItems.length <= most && page.next !== null) {
           from = page.next
           continue
         }
-        const items = found.slice(0, most)
+        const items = ownItems.slice(0, most)
         const last = items.at(-1)
-        const next = found.length > most && last !== undefined ? Stores.waitCursor(last) : null
+        const next = ownItems.length > most && last !== undefined ? Stores.waitCursor(last) : null
         return only({ items, next })
       }
     })
   }
 
   const waitingFor: Service["waitingFor"] = Effect.fnUntraced(function* (requestId) {
-    const found = yield* hidden(store.waitingFor(requestId))
-    if (found !== undefined && isOwn(found.threadId)) return { ...found, threadId: outer(found.threadId) }
-    if (found === undefined) return undefined
+    const item = yield* hidden(store.waitingFor(requestId))
+    if (item !== undefined && isOwn(item.threadId)) return { ...item, threadId: outer(item.threadId) }
+    if (item === undefined) return undefined
     // The id of a request is another thread's first: it may be that of an own fork, too.
     for (let cursor: string | undefined; ;) {
       const page: Listing<Waiting> = yield* waiting(defined({ limit: pageSize, cursor }))

@@ -93,7 +93,7 @@ const refused = new Problem({
   detail: "The signature is missing or wrong. Check the secret, and send the body as it was signed."
 })
 
-const late = new Problem({
+const timestampProblem = new Problem({
   status: 401,
   code: "Timestamp",
   detail: "The signed time is too far from now. Check the clocks, and sign anew before sending again."
@@ -128,8 +128,8 @@ export const makeVerify = Effect.fnUntraced(
     const decode = form.encoding === "hex" ? Hex.decode : Base64.decode
 
     return Effect.fnUntraced(function* (headers: Headers, body: Uint8Array<ArrayBuffer>) {
-      const given = headers[form.header.toLowerCase()] ?? ""
-      const parts = form.separator === undefined ? [given] : given.split(form.separator)
+      const header = headers[form.header.toLowerCase()] ?? ""
+      const parts = form.separator === undefined ? [header] : header.split(form.separator)
       const find = (prefix: string): ReadonlyArray<string> =>
         parts.flatMap((part) => {
           const text = part.trim()
@@ -153,7 +153,7 @@ export const makeVerify = Effect.fnUntraced(
       }
       if (!isSigned) return yield* refused
       const now = yield* Clock.currentTimeMillis
-      if (timeName !== "" && !(Math.abs(now - Number(time) * 1_000) <= tolerance)) return yield* late
+      if (timeName !== "" && !(Math.abs(now - Number(time) * 1_000) <= tolerance)) return yield* timestampProblem
       return idName === "" ? yield* sha256(body) : id
     })
   },

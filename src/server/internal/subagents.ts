@@ -46,10 +46,10 @@ export const tellSubagent = (
   let parent = runId
   for (let end = level - 1; end < segments.length; end += level) {
     const above = segments.slice(0, end).join("/")
-    const known = subagents.get(above)
-    if (known === undefined) return
-    path.push(known.agent)
-    parent = `${above}#${known.ends}`
+    const ancestor = subagents.get(above)
+    if (ancestor === undefined) return
+    path.push(ancestor.agent)
+    parent = `${above}#${ancestor.ends}`
   }
   const callId = unescape(segments.at(-2) ?? "")
   const before = subagents.get(slot)?.ends ?? 0

@@ -115,8 +115,8 @@ const take = Effect.fnUntraced(function* (
   )
 }, Effect.scoped)
 
-const checkSame = (known: Message, message: HumanMessage, { id }: ThreadRef) =>
-  isSame(known, message)
+const checkSame = (storedMessage: Message, message: HumanMessage, { id }: ThreadRef) =>
+  isSame(storedMessage, message)
     ? Effect.void
     : Effect.fail(refuse("Conflict", id, "another input had this id; give the new one an id of its own"))
 
@@ -132,9 +132,13 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
       )
     }
     if (model !== undefined && model !== null && !Object.hasOwn(registry.models, model)) {
-      const known = Object.keys(registry.models)
-      const offers = known.length === 0 ? "This server offers no choice" : `Take one of ${known.join(", ")}`
-      return yield* refuse("InvalidInput", thread.id, `there is no such model.${didYouMean(model, known)} ${offers}`)
+      const modelNames = Object.keys(registry.models)
+      const offers = modelNames.length === 0 ? "This server offers no choice" : `Take one of ${modelNames.join(", ")}`
+      return yield* refuse(
+        "InvalidInput",
+        thread.id,
+        `there is no such model.${didYouMean(model, modelNames)} ${offers}`
+      )
     }
     const problem = nameProblem(id, 255)
     if (problem !== undefined) return yield* refuse("InvalidInput", thread.id, `the id of the input: ${problem}`)
@@ -149,9 +153,9 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
     if (Option.isSome(info)) {
       if (info.value.archived) return yield* failure("start", thread.id, { _tag: "Archived" })
       const { checkpoint } = yield* loadThread(named.store, thread.id)
-      const known = checkpoint?.messages.find((one) => one.id === message.id)
-      if (known !== undefined) {
-        yield* checkSame(known, message, thread)
+      const storedMessage = checkpoint?.messages.find((one) => one.id === message.id)
+      if (storedMessage !== undefined) {
+        yield* checkSame(storedMessage, message, thread)
         return {
           id,
           position: Position.write((yield* placeBefore(named, thread.id, message.id)) ?? Position.start),
@@ -220,10 +224,11 @@ export const makeDecide = (registry: Registry): Runs["Service"]["decide"] =>
     }
     const agent = yield* lastAgent(registry, named, thread.id)
     if (agent === undefined) return yield* refuse("NotFound", thread.id, "there is nothing to resume in this thread")
-    const taken = decidedIn(registry.works.get(named.baseId))
-    const due = signed.filter(({ id }) => !taken.has(id) && pending.some((request) => request.id === id))
-    const known = due.length > 0 ? undefined : signed.map((one) => taken.get(one.id)).find((mail) => mail !== undefined)
-    if (known !== undefined) return { id: known.id, position: known.position, isNew: false }
+    const mailByRequest = decidedIn(registry.works.get(named.baseId))
+    const due = signed.filter(({ id }) => !mailByRequest.has(id) && pending.some((request) => request.id === id))
+    const earlierMail =
+      due.length > 0 ? undefined : signed.map((one) => mailByRequest.get(one.id)).find((mail) => mail !== undefined)
+    if (earlierMail !== undefined) return { id: earlierMail.id, position: earlierMail.position, isNew: false }
     if (due.length === 0 && (signed.length > 0 || isBusy(registry.works.get(named.baseId)))) {
       const unknown = yield* hasUnknown(named, thread.id, signed)
       if (unknown) return yield* refuse("NotFound", thread.id, "there is no such request in this thread")

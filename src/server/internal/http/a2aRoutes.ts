@@ -80,24 +80,24 @@ const describe = Effect.fnUntraced(function* (
   const isOver = place !== "queued" && !(yield* isAtWork(call, thread, id))
   const first = (): TaskState =>
     place === "queued" ? "TASK_STATE_SUBMITTED" : isOver ? "TASK_STATE_CANCELED" : "TASK_STATE_WORKING"
-  const seen: { state: TaskState; at: number } = { state: first(), at: Date.now() }
-  let asked: JsonObject | undefined
+  const outcome: { state: TaskState; at: number } = { state: first(), at: Date.now() }
+  let question: JsonObject | undefined
   if (place !== "queued" && isOver) {
     yield* Stream.runForEach(observeInput(runs, thread, id, place), (event) =>
       Effect.sync(() => {
         if (event.path.length > 1) return
         if (event._tag !== "RunCompleted" && event._tag !== "RunFailed" && event._tag !== "RunInterrupted") return
-        Object.assign(seen, { state: stateOf(event), at: event.at })
+        Object.assign(outcome, { state: stateOf(event), at: event.at })
       })
     )
     const { pending } = yield* runs.status(thread)
-    if (seen.state === "TASK_STATE_INPUT_REQUIRED") asked = requestMessageOf(threadId, taskId, pending)
+    if (outcome.state === "TASK_STATE_INPUT_REQUIRED") question = requestMessageOf(threadId, taskId, pending)
   }
   const artifacts = messages.flatMap((message) =>
     message.role === "ai" && text(message) !== "" ? [artifactOf(message.id, text(message))] : []
   )
-  const { at, state } = seen
-  const status = statusOf(state, at, asked)
+  const { at, state } = outcome
+  const status = statusOf(state, at, question)
   return { state, task: { id: taskId, contextId: threadId, status, artifacts, history: [] } }
 })
 
@@ -109,27 +109,27 @@ interface Taken extends Named {
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
 
-const take = Effect.fnUntraced(function* (call: TenantCall, asked: Asked): Effect.fn.Return<Taken, Failure> {
+const take = Effect.fnUntraced(function* (call: TenantCall, request: Asked): Effect.fn.Return<Taken, Failure> {
   const { runs } = call.door
-  if (asked.taskId !== undefined) {
-    const { id, inputId, thread, threadId } = yield* findTask(call, asked.taskId)
-    if (asked.contextId !== undefined && asked.contextId !== threadId) return yield* missing
+  if (request.taskId !== undefined) {
+    const { id, inputId, thread, threadId } = yield* findTask(call, request.taskId)
+    if (request.contextId !== undefined && request.contextId !== threadId) return yield* missing
     const { pending } = yield* runs.status(thread)
     if (pending.length === 0 || (yield* isAtWork(call, thread, id))) {
       return yield* rejected("-32004", "This task waits for nothing; send the message without a task, in its context.")
     }
-    const answer = yield* decideOn(call, thread, asked.decide)
+    const answer = yield* decideOn(call, thread, request.decide)
     if (answer.id !== id) return yield* missing
     return { inputId, threadId, told: answer.told, events: observeDecision(runs, thread, answer.position) }
   }
   // A message that is sent again, by a client whose ids are its own, is not run again.
-  const { contextId, messageId } = asked
+  const { contextId, messageId } = request
   const inputId = uuid.test(messageId) ? sha256Sync(`${contextId ?? ""}\n${messageId}`).slice(0, 32) : makeId()
   const threadId = contextId ?? inputId
   const thread = yield* call.tenant.thread(threadId)
   const agent = yield* chooseAgent(call)
-  yield* nameThread(call, threadId, cut(joinLines(text(asked.message)), 60))
-  const { position } = yield* runs.start(thread, { agent, input: asked.message, id: inputId })
+  yield* nameThread(call, threadId, cut(joinLines(text(request.message)), 60))
+  const { position } = yield* runs.start(thread, { agent, input: request.message, id: inputId })
   return { inputId, threadId, events: observeInput(runs, thread, inputId, position) }
 })
 
@@ -165,8 +165,8 @@ const describeAll = Effect.fnUntraced(function* (
 })
 
 /** Lists the tasks of one context, the newest first. The token of a page is the number of tasks before it. */
-const listContext = Effect.fnUntraced(function* (call: TenantCall, asked: typeof List.Type, threadId: string) {
-  const { pageSize = 50, pageToken = "", status = "" } = asked
+const listContext = Effect.fnUntraced(function* (call: TenantCall, query: typeof List.Type, threadId: string) {
+  const { pageSize = 50, pageToken = "", status = "" } = query
   const { store } = call.tenant
   yield* store.info(threadId)
   if (!/^\d{0,9}$/u.test(pageToken)) return yield* refuse("pageToken: expected the token of a page")
@@ -174,10 +174,10 @@ const listContext = Effect.fnUntraced(function* (call: TenantCall, asked: typeof
   const names = inputsIn(yield* readTranscript(store, threadId)).map((inputId) => ({ inputId, threadId }))
   const next = (total: number) => (start + pageSize < total ? String(start + pageSize) : "")
   if (isAny(status)) {
-    const tasks = yield* describeAll(call, names.slice(start, start + pageSize), asked)
+    const tasks = yield* describeAll(call, names.slice(start, start + pageSize), query)
     return { tasks, nextPageToken: next(names.length), pageSize, totalSize: names.length }
   }
-  const all = yield* describeAll(call, names, asked)
+  const all = yield* describeAll(call, names, query)
   const tasks = all.slice(start, start + pageSize)
   return { tasks, nextPageToken: next(all.length), pageSize, totalSize: all.length }
 })
@@ -197,9 +197,9 @@ const listTasks = Effect.fnUntraced(function* (
   call: TenantCall,
   params: unknown
 ): Effect.fn.Return<JsonObject, Failure> {
-  const asked = yield* readList(params)
-  const { contextId = "", pageSize = 50, pageToken = "", status = "" } = asked
-  if (contextId !== "") return yield* listContext(call, asked, contextId)
+  const query = yield* readList(params)
+  const { contextId = "", pageSize = 50, pageToken = "", status = "" } = query
+  if (contextId !== "") return yield* listContext(call, query, contextId)
   const { store } = call.tenant
   const page = yield* store.list({ limit: pageSize, ...defined({ cursor: pageToken === "" ? undefined : pageToken }) })
   const names: Array<Named> = []
@@ -207,7 +207,7 @@ const listTasks = Effect.fnUntraced(function* (
     const [inputId] = inputsIn(yield* readTranscript(store, threadId))
     if (inputId !== undefined) names.push({ inputId, threadId })
   }
-  const tasks = yield* describeAll(call, names, asked)
+  const tasks = yield* describeAll(call, names, query)
   // The states of all tasks are known by reading all threads only.
   const totalSize = isAny(status) ? yield* countThreads(call) : tasks.length
   return { tasks, nextPageToken: page.next ?? "", pageSize, totalSize }
@@ -226,8 +226,8 @@ const cancel = Effect.fnUntraced(function* (call: TenantCall, params: unknown): 
 
 type Answer = { readonly value: JsonObject } | { readonly packets: Stream.Stream<JsonObject, Failure> }
 
-const packetsOf = (taken: Taken) =>
-  encode({ taskId: idOf(taken), contextId: taken.threadId, told: taken.told })(taken.events)
+const packetsOf = (work: Taken) =>
+  encode({ taskId: idOf(work), contextId: work.threadId, told: work.told })(work.events)
 
 const answer = Effect.fnUntraced(function* (
   call: TenantCall,
@@ -236,10 +236,10 @@ const answer = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Answer, Failure> {
   switch (method) {
     case "SendMessage": {
-      const asked = yield* decode(params)
-      const taken = yield* take(call, asked)
-      if (!asked.isImmediate) yield* Stream.runDrain(taken.events)
-      const { task } = yield* describe(call, yield* findTask(call, idOf(taken)))
+      const request = yield* decode(params)
+      const work = yield* take(call, request)
+      if (!request.isImmediate) yield* Stream.runDrain(work.events)
+      const { task } = yield* describe(call, yield* findTask(call, idOf(work)))
       return { value: { task } }
     }
     case "SendStreamingMessage":
@@ -270,9 +270,9 @@ const codes: Readonly<Record<number, number>> = { 400: -32602, 404: -32001, 409:
 
 const failed = (id: Json, failure: Failure): HttpServerResponse.HttpServerResponse => {
   const { code, detail, status } = toProblem(failure)
-  const known = status === 200 ? Number(code) : (codes[status] ?? -32603)
-  const message = known === -32001 ? missing.detail : detail
-  return json({ jsonrpc: "2.0", id, error: { code: known, message } })
+  const rpcCode = status === 200 ? Number(code) : (codes[status] ?? -32603)
+  const message = rpcCode === -32001 ? missing.detail : detail
+  return json({ jsonrpc: "2.0", id, error: { code: rpcCode, message } })
 }
 
 const Rpc = Schema.Struct({

@@ -44,26 +44,26 @@ const run = route({
   returns: "text/event-stream",
   handle: Effect.fnUntraced(function* (call) {
     const { beats, runs } = call.door
-    const asked = yield* decode(call.body)
-    const { runId, threadId } = asked
+    const request = yield* decode(call.body)
+    const { runId, threadId } = request
     const thread = yield* call.tenant.thread(threadId)
     const respond = (
       events: Stream.Stream<AgentEvent, Failure>,
-      known: { readonly told?: ReadonlyArray<AgentEvent>; readonly before?: ReadonlyArray<Message> } = {}
-    ) => respondEvents(beats, encodePackets(encode({ threadId, runId, ...known })(events)))
+      context: { readonly told?: ReadonlyArray<AgentEvent>; readonly before?: ReadonlyArray<Message> } = {}
+    ) => respondEvents(beats, encodePackets(encode({ threadId, runId, ...context })(events)))
     /** Tells a response again, to a client that may have a part of it. */
     const respondAgain = Effect.fnUntraced(function* (id: string, position: Position, input?: HumanMessage) {
       const before = yield* readBefore(call.tenant.store, threadId, id, input)
       return respond(observeInput(runs, thread, id, position), { before })
     })
-    if (asked._tag === "Decisions") {
-      const again = yield* findDecided(call, thread, asked.interrupts)
-      if (again !== undefined) return yield* respondAgain(again.id, again.position)
-      const { position, told } = yield* decideOn(call, thread, asked.decide)
+    if (request._tag === "Decisions") {
+      const earlierRun = yield* findDecided(call, thread, request.interrupts)
+      if (earlierRun !== undefined) return yield* respondAgain(earlierRun.id, earlierRun.position)
+      const { position, told } = yield* decideOn(call, thread, request.decide)
       return respond(observeDecision(runs, thread, position), { told })
     }
     const agent = yield* chooseAgent(call)
-    const { id, message } = asked
+    const { id, message } = request
     const steered = yield* findSteered(call, thread, message, id)
     if (steered !== undefined) return yield* respondAgain(steered.id, steered.position)
     yield* nameThread(call, threadId, cut(joinLines(text(message)), 60))

@@ -60,13 +60,13 @@ const chat = route({
   body: Schema.Unknown,
   returns: "text/event-stream",
   handle: Effect.fnUntraced(function* (call) {
-    const asked = yield* decode(call.body)
-    const thread = yield* call.tenant.thread(asked.threadId)
-    return yield* asked._tag === "Input" ? answer(call, thread, asked) : goOn(call, thread, asked)
+    const request = yield* decode(call.body)
+    const thread = yield* call.tenant.thread(request.threadId)
+    return yield* request._tag === "Input" ? answer(call, thread, request) : goOn(call, thread, request)
   })
 })
 
-const again = route({
+const resume = route({
   method: "GET",
   path: "/api/chat/:id/stream",
   summary: "Streams the whole response at work, from its start. 204: nothing is at work.",
@@ -86,4 +86,4 @@ const again = route({
 })
 
 /** The routes of AI SDK. */
-export const aiSdkRoutes: ReadonlyArray<Route> = [chat, again]
+export const aiSdkRoutes: ReadonlyArray<Route> = [chat, resume]

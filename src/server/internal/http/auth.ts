@@ -116,12 +116,12 @@ export const makeLoopback = Effect.fnUntraced(
       return yield* Effect.orElseSucceed(mac.verify(key, signature, bytes(`session ${id}`)), () => false)
     })
 
-    const exchange = Effect.fnUntraced(function* (given: Redacted.Redacted) {
+    const exchange = Effect.fnUntraced(function* (secret: Redacted.Redacted) {
       const now = yield* Clock.currentTimeMillis
-      const known = [...issued].find(([one]) => isSame(one, Redacted.value(given)))
-      if (known === undefined) return yield* new Unauthorized()
-      issued.delete(known[0])
-      if (known[1] < now) return yield* new Unauthorized()
+      const entry = [...issued].find(([one]) => isSame(one, Redacted.value(secret)))
+      if (entry === undefined) return yield* new Unauthorized()
+      issued.delete(entry[0])
+      if (entry[1] < now) return yield* new Unauthorized()
       const id = `${makeRandom()}~${(now + sessionTime).toString(36)}`
       const tag = Base64Url.encode(yield* Effect.orDie(mac.sign(key, bytes(`session ${id}`))))
       return { name, value: Redacted.make(`${id}.${tag}`) }
@@ -129,8 +129,8 @@ export const makeLoopback = Effect.fnUntraced(
 
     return Auth.of({
       authenticate: Effect.fnUntraced(function* (request) {
-        const given = tokenOf(request)
-        if (given !== undefined && isSame(given, own)) return local
+        const secret = tokenOf(request)
+        if (secret !== undefined && isSame(secret, own)) return local
         const cookie = request.cookies[name]
         if (cookie !== undefined && (yield* isCookie(cookie))) return local
         return yield* new Unauthorized()

@@ -36,25 +36,25 @@ interface Run {
 /** Takes an input or answers. */
 const start = Effect.fnUntraced(function* (
   call: TenantCall,
-  asked: Asked,
+  request: Asked,
   threadId: string
 ): Effect.fn.Return<Run, Failure> {
   const { runs } = call.door
   const { store } = call.tenant
   const thread = yield* call.tenant.thread(threadId)
-  const agent = yield* chooseAgent(call, asked.assistantId)
-  if (asked._tag === "Decisions") {
+  const agent = yield* chooseAgent(call, request.assistantId)
+  if (request._tag === "Decisions") {
     const { pending } = yield* runs.status(thread)
-    const decisions = asked.decide(pending)
+    const decisions = request.decide(pending)
     const { id, position, told } = yield* decideOn(call, thread, (request) =>
       decisions.find((decision) => decision.id === request.id)
     )
     const before = yield* readBefore(store, threadId, id)
     return { thread, id, agent, events: observeDecision(runs, thread, position), told, before }
   }
-  if (asked.createsThread) yield* nameThread(call, threadId, cut(joinLines(text(asked.message)), 60))
+  if (request.createsThread) yield* nameThread(call, threadId, cut(joinLines(text(request.message)), 60))
   else yield* store.info(threadId)
-  const { busy, id = makeId(), message } = asked
+  const { busy, id = makeId(), message } = request
   if (busy === "replace") yield* runs.cancel(thread)
   const { position } = yield* runs.start(thread, {
     agent,
@@ -123,8 +123,8 @@ const awaitValues = (run: Run): Effect.Effect<Json, Failure> =>
   })
 
 /** Makes the thread of a run that has none. */
-const withThread = (call: TenantCall, asked: Asked): Asked =>
-  asked._tag === "Input" && call.param("id") === "" ? { ...asked, createsThread: true } : asked
+const withThread = (call: TenantCall, request: Asked): Asked =>
+  request._tag === "Input" && call.param("id") === "" ? { ...request, createsThread: true } : request
 
 const streamRun = (path: Route["path"], threadOf: (call: TenantCall) => string) =>
   route({
@@ -134,8 +134,8 @@ const streamRun = (path: Route["path"], threadOf: (call: TenantCall) => string) 
     body: Schema.Unknown,
     returns: "text/event-stream",
     handle: Effect.fnUntraced(function* (call) {
-      const asked = yield* decode(call.body)
-      return respondStream(call, yield* start(call, withThread(call, asked), threadOf(call)), asked.modes)
+      const request = yield* decode(call.body)
+      return respondStream(call, yield* start(call, withThread(call, request), threadOf(call)), request.modes)
     })
   })
 
@@ -202,9 +202,10 @@ const joinStream = route({
   returns: "text/event-stream",
   handle: Effect.fnUntraced(function* (call: TenantCall) {
     const modes = yield* decodeModes(call.queryAll("stream_mode"))
-    const given = call.request.headers["last-event-id"] ?? ""
-    if (given !== "" && !/^\d{1,12}$/u.test(given)) return yield* refuse("Last-Event-ID: expected the id of an event")
-    return respondStream(call, yield* openRun(call), modes, given === "" ? undefined : Number(given))
+    const lastEventId = call.request.headers["last-event-id"] ?? ""
+    if (lastEventId !== "" && !/^\d{1,12}$/u.test(lastEventId))
+      return yield* refuse("Last-Event-ID: expected the id of an event")
+    return respondStream(call, yield* openRun(call), modes, lastEventId === "" ? undefined : Number(lastEventId))
   })
 })
 

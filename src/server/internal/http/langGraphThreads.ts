@@ -94,8 +94,10 @@ const create = route({
     const { store } = call.tenant
     const threadId = id ?? makeId()
     yield* call.tenant.thread(threadId)
-    const made = store.create({ threadId, metadata: metadata ?? {} })
-    const thread = yield* ifExists === "do_nothing" ? Effect.catchIf(made, isThere, () => store.info(threadId)) : made
+    const creation = store.create({ threadId, metadata: metadata ?? {} })
+    const thread = yield* ifExists === "do_nothing"
+      ? Effect.catchIf(creation, isThere, () => store.info(threadId))
+      : creation
     return json(yield* describeWhole(call, thread))
   })
 })
@@ -119,8 +121,8 @@ const update = route({
     const { id } = yield* call.thread
     const { store } = call.tenant
     const { metadata } = yield* readCreate(call.body)
-    const known = yield* store.info(id)
-    return json(yield* describe(call, yield* store.describe(id, { ...known.metadata, ...metadata })))
+    const thread = yield* store.info(id)
+    return json(yield* describe(call, yield* store.describe(id, { ...thread.metadata, ...metadata })))
   })
 })
 
@@ -131,20 +133,20 @@ const search = route({
   body: Schema.Unknown,
   handle: Effect.fnUntraced(function* (call) {
     const { ids, limit = 10, metadata, offset = 0, status } = yield* readSearch(call.body)
-    const found: Array<JsonObject> = []
+    const threads: Array<JsonObject> = []
     const end = Math.min(offset + limit, most)
-    for (let cursor: string | undefined; found.length < end;) {
+    for (let cursor: string | undefined; threads.length < end;) {
       const page: Listing<Thread> = yield* call.tenant.store.list({ where: metadata ?? {}, ...defined({ cursor }) })
       for (const thread of page.items) {
         if (!(ids ?? [thread.threadId]).includes(thread.threadId)) continue
         const one = yield* describe(call, thread)
-        if ((status ?? one["status"]) === one["status"]) found.push(one)
-        if (found.length === end) break
+        if ((status ?? one["status"]) === one["status"]) threads.push(one)
+        if (threads.length === end) break
       }
       if (page.next === null) break
       cursor = page.next
     }
-    return json(found.slice(offset))
+    return json(threads.slice(offset))
   })
 })
 
@@ -188,8 +190,8 @@ const getState = route({
     const thread = yield* call.thread
     const status = yield* call.door.runs.status(thread)
     yield* call.tenant.store.info(thread.id)
-    const { found } = yield* readMessages(call.tenant.store, thread.id, { limit: most })
-    return json(stateAt(thread.id, found, status))
+    const { entries } = yield* readMessages(call.tenant.store, thread.id, { limit: most })
+    return json(stateAt(thread.id, entries, status))
   })
 })
 
@@ -202,12 +204,12 @@ const history = route({
     const { before, limit = 10 } = yield* readHistory(call.body)
     const thread = yield* call.thread
     const status = yield* call.door.runs.status(thread)
-    const { found } = yield* readMessages(call.tenant.store, thread.id, { limit: most })
-    const end = found.findIndex(({ id }) => id === before?.configurable.checkpoint_id)
-    const shown = end < 0 ? found : found.slice(0, end)
+    const { entries } = yield* readMessages(call.tenant.store, thread.id, { limit: most })
+    const end = entries.findIndex(({ id }) => id === before?.configurable.checkpoint_id)
+    const visibleEntries = end < 0 ? entries : entries.slice(0, end)
     const over = { state: "idle", pending: [] } as const
-    const all = Array.from({ length: Math.min(limit, 100, shown.length) }, (_, index) =>
-      stateAt(thread.id, shown.slice(0, shown.length - index), index === 0 && end < 0 ? status : over)
+    const all = Array.from({ length: Math.min(limit, 100, visibleEntries.length) }, (_, index) =>
+      stateAt(thread.id, visibleEntries.slice(0, visibleEntries.length - index), index === 0 && end < 0 ? status : over)
     )
     return json(all)
   })

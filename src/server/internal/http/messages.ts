@@ -13,17 +13,17 @@ export const readMessages = Effect.fnUntraced(function* (
   threadId: string,
   { before, limit }: { readonly before?: string | undefined; readonly limit: number }
 ) {
-  const found: Array<Stored> = []
+  const entries: Array<Stored> = []
   let from: string | null | undefined = before
   for (;;) {
     const page: Page = yield* store.load(threadId, { limit: pageSize, ...defined({ from: from ?? undefined }) })
     for (const one of page.entries.toReversed()) {
       if (one.entry._tag !== "Message") continue
-      if (found.length === limit) return { found: found.toReversed(), next: one.id }
-      found.push(one)
+      if (entries.length === limit) return { entries: entries.toReversed(), next: one.id }
+      entries.push(one)
     }
     from = page.next
-    if (from === null) return { found: found.toReversed(), next: undefined }
+    if (from === null) return { entries: entries.toReversed(), next: undefined }
   }
 })
 
@@ -33,7 +33,7 @@ const most = 1_000
 /** Reads the last messages of a thread, those of earlier compactions included. A missing thread has none. */
 export const readTranscript = (store: Service, threadId: string): Effect.Effect<ReadonlyArray<Message>, SessionError> =>
   readMessages(store, threadId, { limit: most }).pipe(
-    Effect.map(({ found }) => found.flatMap(({ entry }) => (entry._tag === "Message" ? [entry.message] : []))),
+    Effect.map(({ entries }) => entries.flatMap(({ entry }) => (entry._tag === "Message" ? [entry.message] : []))),
     Effect.catchIf(
       ({ reason }) => reason._tag === "NotFound",
       () => Effect.succeed([])

@@ -39,12 +39,12 @@ const readId = (id: string): Effect.Effect<{ readonly threadId: string; readonly
 
 const newId = (): string => makeId().replaceAll("-", "")
 
-const start = Effect.fnUntraced(function* (call: TenantCall, asked: Asked, threadId: string, id: string) {
+const start = Effect.fnUntraced(function* (call: TenantCall, request: Asked, threadId: string, id: string) {
   const { runs } = call.door
   const thread = yield* call.tenant.thread(threadId)
-  const agent = yield* chooseAgent(call, asked.model)
-  yield* nameThread(call, threadId, cut(joinLines(text(asked.message)), 60))
-  const { position } = yield* runs.start(thread, { agent, input: asked.message, id, busy: "refuse" })
+  const agent = yield* chooseAgent(call, request.model)
+  yield* nameThread(call, threadId, cut(joinLines(text(request.message)), 60))
+  const { position } = yield* runs.start(thread, { agent, input: request.message, id, busy: "refuse" })
   return observeInput(runs, thread, id, position)
 })
 
@@ -55,11 +55,11 @@ const chat = route({
     "Answers the last message of a chat. The header X-Thread names a thread; else the request has one of its own.",
   body: Schema.Unknown,
   handle: Effect.fnUntraced(function* (call) {
-    const given = call.request.headers["x-thread"]
-    const asked = yield* decodeChat(call.body, given !== undefined)
+    const threadHeader = call.request.headers["x-thread"]
+    const request = yield* decodeChat(call.body, threadHeader !== undefined)
     const inputId = newId()
-    const events = yield* start(call, asked, given ?? inputId, inputId)
-    const { includeUsage, isStreamed, model } = asked
+    const events = yield* start(call, request, threadHeader ?? inputId, inputId)
+    const { includeUsage, isStreamed, model } = request
     const id = `chatcmpl-${inputId}`
     if (isStreamed) {
       const chunks = encodeChat({ id, model, includeUsage })(events)
@@ -81,13 +81,13 @@ const create = route({
   summary: "Answers an input: in the thread of `conversation` or of the response before it, or in a new one.",
   body: Schema.Unknown,
   handle: Effect.fnUntraced(function* (call) {
-    const asked = yield* decodeResponse(call.body)
-    const before = asked.previousId === undefined ? undefined : yield* readId(asked.previousId)
+    const request = yield* decodeResponse(call.body)
+    const before = request.previousId === undefined ? undefined : yield* readId(request.previousId)
     const inputId = newId()
-    const threadId = asked.threadId ?? before?.threadId ?? inputId
-    const events = yield* start(call, asked, threadId, inputId)
-    const packets = encodeResponse({ id: idOf(threadId, inputId), model: asked.model })(events)
-    return asked.isStreamed
+    const threadId = request.threadId ?? before?.threadId ?? inputId
+    const events = yield* start(call, request, threadId, inputId)
+    const packets = encodeResponse({ id: idOf(threadId, inputId), model: request.model })(events)
+    return request.isStreamed
       ? respondEvents(call.door.beats, encodePackets(packets, { name: nameOf }))
       : json(wholeOf(yield* Stream.runCollect(packets)))
   })
@@ -95,10 +95,10 @@ const create = route({
 
 /** Reads the parameter `starting_after`. */
 const readAfter = (call: TenantCall): Effect.Effect<number | undefined, RunsError> => {
-  const given = call.query("starting_after")
-  if (given === undefined) return Effect.undefined
-  return /^\d{1,12}$/u.test(given)
-    ? Effect.succeed(Number(given))
+  const value = call.query("starting_after")
+  if (value === undefined) return Effect.undefined
+  return /^\d{1,12}$/u.test(value)
+    ? Effect.succeed(Number(value))
     : Effect.fail(refuse("starting_after: expected the number of an event"))
 }
 

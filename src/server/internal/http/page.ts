@@ -27,13 +27,13 @@ const findFolder = (files: Files, directory: string | undefined): URL | undefine
 const readPage = (directory: string | undefined): ReadonlyMap<string, Uint8Array> => {
   const files = typeof process === "undefined" ? undefined : process.getBuiltinModule?.("node:fs")
   const folder = files === undefined ? undefined : findFolder(files, directory)
-  const found = new Map<string, Uint8Array>()
-  if (files === undefined || folder === undefined) return found
+  const bytesByName = new Map<string, Uint8Array>()
+  if (files === undefined || folder === undefined) return bytesByName
   for (const name of files.readdirSync(folder)) {
     if (/^(?:index\.html|app-[\w-]+\.(?:js|css))$/.test(name))
-      found.set(name, files.readFileSync(new URL(name, folder)))
+      bytesByName.set(name, files.readFileSync(new URL(name, folder)))
   }
-  return found
+  return bytesByName
 }
 
 /** Nothing runs but the page's own script, and nothing leaves for other hosts. */
@@ -63,13 +63,13 @@ const typeOf = (name: string): string =>
 
 /** Makes the routes of the page. */
 export const makePageRoutes = (directory: string | undefined): ReadonlyArray<Route> => {
-  let known: ReadonlyMap<string, Uint8Array> | undefined
+  let pageFiles: ReadonlyMap<string, Uint8Array> | undefined
   const respond = (name: string) =>
     Effect.suspend(() => {
-      known ??= readPage(directory)
-      const bytes = known.get(name)
+      pageFiles ??= readPage(directory)
+      const bytes = pageFiles.get(name)
       if (bytes === undefined) {
-        const detail = known.size === 0 ? "The page is not built; run npm run build." : "The page has no such file."
+        const detail = pageFiles.size === 0 ? "The page is not built; run npm run build." : "The page has no such file."
         return Effect.fail(new Problem({ status: 404, code: "NotFound", detail }))
       }
       const cache = name === "index.html" ? "no-store" : "public, max-age=31536000, immutable"

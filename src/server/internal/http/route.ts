@@ -84,7 +84,7 @@ const readCall = Effect.fnUntraced(function* <Body>(
   { params, query }: Parts,
   body: Schema.ConstraintDecoder<Body> | undefined
 ) {
-  const known = body === undefined ? undefined : yield* Guard.readBody(door.guard, request, body)
+  const decodedBody = body === undefined ? undefined : yield* Guard.readBody(door.guard, request, body)
   return {
     door,
     request,
@@ -92,7 +92,7 @@ const readCall = Effect.fnUntraced(function* <Body>(
     query: (name: string) => firstOf(query[name]),
     queryAll: (name: string) => [query[name] ?? []].flat(),
     // Without a schema, nobody reads the body.
-    body: known as Body
+    body: decodedBody as Body
   }
 })
 

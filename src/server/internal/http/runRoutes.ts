@@ -44,8 +44,8 @@ export const startRun = Effect.fnUntraced(function* (
   const { runs } = call.door
   const thread = yield* call.thread
   if (runs.agents.some(({ name }) => name === agent)) yield* nameThread(call, thread.id, titleOf(input))
-  const taken = yield* runs.start(thread, { agent, input: toMessage(input), id, busy, model })
-  return { runId: taken.id, position: taken.position, isNew: taken.isNew }
+  const run = yield* runs.start(thread, { agent, input: toMessage(input), id, busy, model })
+  return { runId: run.id, position: run.position, isNew: run.isNew }
 })
 
 const start = route({
@@ -54,7 +54,7 @@ const start = route({
   summary: "Takes an input. It is stored when this answers, and counts once by its id.",
   body: Start,
   status: 202,
-  handle: (call) => Effect.map(startRun(call, call.body), (taken) => json(taken, 202))
+  handle: (call) => Effect.map(startRun(call, call.body), (run) => json(run, 202))
 })
 
 /** Fails unless readers may wait for events of the thread: it exists, or its first input waits. */
@@ -68,11 +68,11 @@ const checkThread = Effect.fnUntraced(function* (call: TenantCall): Effect.fn.Re
 
 /** Reads a position, if a client has one. */
 export const positionOf = (
-  given: string | undefined,
+  value: string | undefined,
   threadId: string
 ): Effect.Effect<Position | undefined, RunsError> => {
-  if (given === undefined || given === "") return Effect.undefined
-  const after = Position.make(given)
+  if (value === undefined || value === "") return Effect.undefined
+  const after = Position.make(value)
   return parse(after) === undefined
     ? Effect.fail(new RunsError({ reason: "InvalidInput", threadId, problem: "this is no position of an event" }))
     : Effect.succeed(after)
@@ -103,8 +103,8 @@ const decisions = route({
   body: Schema.Struct({ decisions: Schema.Array(Decision) }),
   status: 202,
   handle: Effect.fnUntraced(function* (call) {
-    const taken = yield* call.door.runs.decide(yield* call.thread, call.body.decisions)
-    return json({ runId: taken.id, position: taken.position, isNew: taken.isNew }, 202)
+    const run = yield* call.door.runs.decide(yield* call.thread, call.body.decisions)
+    return json({ runId: run.id, position: run.position, isNew: run.isNew }, 202)
   })
 })
 

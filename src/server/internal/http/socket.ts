@@ -37,25 +37,25 @@ const shortest = 100
 
 /** Counts beats, and the answers to them. */
 const makeFlow = (write: Send) => {
-  let told = 0
+  let beatCount = 0
   let answered = 0
   let length = 0
   let changed: Deferred.Deferred<void> | undefined
   const beat = Effect.suspend(() => {
     length = 0
-    return write(JSON.stringify({ type: "beat", n: ++told }))
+    return write(JSON.stringify({ type: "beat", n: ++beatCount }))
   })
   const awaitAnswer = Effect.suspend(() => Deferred.await((changed ??= Deferred.makeUnsafe()))).pipe(
     Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail("slow" as const) })
   )
   const send: Send = Effect.fnUntraced(function* (text) {
-    while (told - answered >= most) yield* awaitAnswer
+    while (beatCount - answered >= most) yield* awaitAnswer
     length += text.length
     yield* write(text)
     if (length > size) yield* beat
   })
   const answer = (n: number): void => {
-    if (!(n > answered && n <= told)) return
+    if (!(n > answered && n <= beatCount)) return
     answered = n
     if (changed !== undefined) Deferred.doneUnsafe(changed, Exit.void)
     changed = undefined
@@ -64,7 +64,7 @@ const makeFlow = (write: Send) => {
   const keep = Effect.forever(
     Effect.andThen(
       Effect.sleep(pause),
-      Effect.suspend(() => (told === answered ? beat : awaitAnswer))
+      Effect.suspend(() => (beatCount === answered ? beat : awaitAnswer))
     )
   )
   return { send, answer, keep }
@@ -84,24 +84,24 @@ export const converse = Effect.fnUntraced(function* <R, R2>(
       const { pull } = yield* socket.reader
       const { write } = yield* socket.writer
       const flow = makeFlow(write)
-      const heard = yield* Queue.dropping<string>(waiting)
+      const textQueue = yield* Queue.dropping<string>(waiting)
       const listen = Effect.gen(function* () {
         for (;;) {
           for (const text of yield* pull) {
             if (typeof text !== "string") return yield* Effect.fail("unread" as const)
             const beat = text.length <= shortest ? readBeat(text) : undefined
             if (beat?._tag === "Some") flow.answer(beat.value.n)
-            else if (!Queue.offerUnsafe(heard, text)) return yield* Effect.fail("flood" as const)
+            else if (!Queue.offerUnsafe(textQueue, text)) return yield* Effect.fail("flood" as const)
           }
         }
       })
       const work = Effect.forever(
-        Effect.flatMap(Queue.take(heard), (text) =>
-          Effect.flatMap(hear(text), (told) => flow.send(JSON.stringify(told)))
+        Effect.flatMap(Queue.take(textQueue), (text) =>
+          Effect.flatMap(hear(text), (reply) => flow.send(JSON.stringify(reply)))
         )
       )
-      const told = Effect.andThen(tell(flow.send), Effect.fail("over" as const))
-      yield* Effect.raceAllFirst([listen, work, told, flow.keep]).pipe(
+      const tellAll = Effect.andThen(tell(flow.send), Effect.fail("over" as const))
+      yield* Effect.raceAllFirst([listen, work, tellAll, flow.keep]).pipe(
         Effect.catch((ended) =>
           typeof ended === "string" ? Effect.ignore(write(new Socket.CloseEvent(codes[ended], ended))) : Effect.void
         )

@@ -51,8 +51,8 @@ const Named = Schema.Struct({ ref: Ref })
 
 /** The `ref` of a packet that can't be read otherwise. */
 const refOf = (text: string): string | undefined => {
-  const found = Schema.decodeUnknownOption(Schema.fromJsonString(Named))(text)
-  return found._tag === "Some" ? found.value.ref : undefined
+  const decoded = Schema.decodeUnknownOption(Schema.fromJsonString(Named))(text)
+  return decoded._tag === "Some" ? decoded.value.ref : undefined
 }
 
 const refusal = (ref: string | undefined, problem: Problem): Told => ({
@@ -62,17 +62,17 @@ const refusal = (ref: string | undefined, problem: Problem): Told => ({
 })
 
 /** The texts of frames, which all readers of a log share. */
-const known = new WeakMap<Frame, string>()
+const textCache = new WeakMap<Frame, string>()
 
 const write = (frame: Frame): string => {
-  const found = known.get(frame)
-  if (found !== undefined) return found
+  const cachedText = textCache.get(frame)
+  if (cachedText !== undefined) return cachedText
   const text = JSON.stringify(
     frame._tag === "Reset"
       ? { type: "reset", position: frame.position, to: frame.to }
       : { type: "event", position: frame.position, event: encode(frame.event) }
   )
-  known.set(frame, text)
+  textCache.set(frame, text)
   return text
 }
 

@@ -70,7 +70,7 @@ const joinBytes = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
 }
 
 /** The bytes of frames, which all readers of a log share. */
-const known = new WeakMap<Frame, Uint8Array>()
+const bytesCache = new WeakMap<Frame, Uint8Array>()
 
 const write = (frame: Frame): string =>
   frame._tag === "Reset"
@@ -79,10 +79,10 @@ const write = (frame: Frame): string =>
 
 /** Encodes a frame, once for all readers. */
 const encodeFrame = (frame: Frame): Uint8Array => {
-  const found = known.get(frame)
-  if (found !== undefined) return found
+  const cachedBytes = bytesCache.get(frame)
+  if (cachedBytes !== undefined) return cachedBytes
   const bytes = encoder.encode(write(frame))
-  known.set(frame, bytes)
+  bytesCache.set(frame, bytes)
   return bytes
 }
 

@@ -30,8 +30,8 @@ const agents = route({
 
 /** Reads the parameter `limit`. */
 const limitOf = (call: TenantCall, fallback: number, most: number): number => {
-  const given = Number(call.query("limit") ?? fallback)
-  return Number.isInteger(given) && given > 0 ? Math.min(given, most) : fallback
+  const limit = Number(call.query("limit") ?? fallback)
+  return Number.isInteger(limit) && limit > 0 ? Math.min(limit, most) : fallback
 }
 
 const describe = Effect.fnUntraced(function* ({ door, tenant }: TenantCall, thread: Thread) {
@@ -79,12 +79,12 @@ const threads = route({
   handle: Effect.fnUntraced(function* (call: TenantCall) {
     const page = { limit: limitOf(call, 50, 200), ...defined({ cursor: call.query("cursor") }) }
     const text = call.query("search") ?? ""
-    const found: Listing<Thread> =
+    const listing: Listing<Thread> =
       text === ""
         ? yield* call.tenant.store.list({ ...page, archived: call.query("archived") === "true" })
         : yield* searchThreads(call, text, page)
-    const listed = yield* Effect.forEach(found.items, (one) => describe(call, one))
-    return json({ threads: listed, ...defined({ next: found.next ?? undefined }) })
+    const listed = yield* Effect.forEach(listing.items, (one) => describe(call, one))
+    return json({ threads: listed, ...defined({ next: listing.next ?? undefined }) })
   })
 })
 
@@ -105,11 +105,11 @@ const history = route({
   query: { before: "The `next` of the page before", limit: "The most messages of a page, up to 1,000" },
   handle: Effect.fnUntraced(function* (call: TenantCall) {
     const { id } = yield* call.thread
-    const { found, next } = yield* readMessages(call.tenant.store, id, {
+    const { entries, next } = yield* readMessages(call.tenant.store, id, {
       before: call.query("before"),
       limit: limitOf(call, 100, 1_000)
     })
-    const messages = found.flatMap(({ at, entry, id: entryId }) =>
+    const messages = entries.flatMap(({ at, entry, id: entryId }) =>
       entry._tag === "Message" ? [{ entry: entryId, at, message: Message.encode(entry.message) }] : []
     )
     return json({ messages, ...defined({ next }) })
@@ -146,8 +146,8 @@ const fork = route({
   status: 201,
   handle: Effect.fnUntraced(function* (call) {
     const { id } = yield* call.thread
-    const made = yield* call.tenant.store.fork(id, defined({ at: call.body.entry }))
-    return json(yield* describe(call, made), 201)
+    const fork = yield* call.tenant.store.fork(id, defined({ at: call.body.entry }))
+    return json(yield* describe(call, fork), 201)
   })
 })
 

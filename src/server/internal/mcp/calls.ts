@@ -72,14 +72,14 @@ const decodeForm = Schema.decodeUnknownEffect(McpSchema.ElicitRequestFormParams)
 const elicit = Effect.fnUntraced(function* (request: Approval.Request) {
   const client = yield* Effect.serviceOption(McpSchema.McpServerClient)
   if (Option.isNone(client)) return Approval.reject(request, "the client can't be asked")
-  const asked = Effect.gen(function* () {
+  const elicitation = Effect.gen(function* () {
     const reverse = yield* client.value.getClient
     return yield* reverse.elicit(yield* Effect.orDie(decodeForm({ mode: "form", ...Form.make(request) })))
   })
-  const answered = yield* Effect.scoped(Effect.option(Effect.map(asked, (given): Form.Answered => given)))
+  const answered = yield* Effect.scoped(Effect.option(Effect.map(elicitation, (reply): Form.Answered => reply)))
   return Option.match(answered, {
     onNone: () => Approval.reject(request, "the client did not ask its user"),
-    onSome: (given) => Form.decisionOf(request, given)
+    onSome: (reply) => Form.decisionOf(request, reply)
   })
 })
 
@@ -96,10 +96,10 @@ export const make = Effect.gen(function* () {
     const decide: Line["decide"] = Effect.fnUntraced(function* (request) {
       const answer = yield* Deferred.make<Approval.Decision>()
       yield* Queue.offer(signals, { _tag: "Ask", ask: { id: makeId(), request, answer } })
-      const late = Approval.reject(request, "nobody answered in time")
+      const timeoutRejection = Approval.reject(request, "nobody answered in time")
       return yield* Effect.timeoutOrElse(Deferred.await(answer), {
         duration: patience,
-        orElse: () => Effect.as(Deferred.succeed(answer, late), late)
+        orElse: () => Effect.as(Deferred.succeed(answer, timeoutRejection), timeoutRejection)
       })
     })
     const tell: Line["tell"] = (event) =>
@@ -177,16 +177,16 @@ export const make = Effect.gen(function* () {
     const context = yield* McpSchema.McpRequestContext
     const state = yield* seals.open(sealed, tool, args)
     const live = state === undefined ? undefined : lives.get(state.run)
-    const asked = live?.asked
-    if (live === undefined || asked === undefined || asked.id !== state?.ask) return yield* invalid
-    const given = context.inputResponses?.[asked.id]
+    const ask = live?.asked
+    if (live === undefined || ask === undefined || ask.id !== state?.ask) return yield* invalid
+    const reply = context.inputResponses?.[ask.id]
     // Without an answer, the question is asked again.
-    if (given === undefined || !("action" in given)) {
-      yield* Queue.offer(live.signals, { _tag: "Ask", ask: asked })
+    if (reply === undefined || !("action" in reply)) {
+      yield* Queue.offer(live.signals, { _tag: "Ask", ask })
       return live
     }
     live.asked = undefined
-    yield* Deferred.succeed(asked.answer, Form.decisionOf(asked.request, given))
+    yield* Deferred.succeed(ask.answer, Form.decisionOf(ask.request, reply))
     return live
   })
 

@@ -8,7 +8,7 @@ import { encodePart } from "../../../support/text/percent.ts"
 
 type Content = typeof McpSchema.ContentBlock.Type
 
-const text = (said: string): Content => ({ type: "text", text: said })
+const text = (words: string): Content => ({ type: "text", text: words })
 
 /** Encodes media: the bytes, or a link to them. */
 const media = (
@@ -54,8 +54,8 @@ export const failed = (message: string): McpSchema.CallToolResult =>
   new McpSchema.CallToolResult({ content: [text(message)], isError: true })
 
 /** Makes an answer: text, and JSON if it is an object. */
-export const answerOf = (said: string, json: Json | undefined): McpSchema.CallToolResult =>
+export const answerOf = (words: string, json: Json | undefined): McpSchema.CallToolResult =>
   new McpSchema.CallToolResult({
-    content: [text(said === "" ? "The agent ended without an answer." : said)],
+    content: [text(words === "" ? "The agent ended without an answer." : words)],
     ...(isObject(json) ? { structuredContent: json } : {})
   })

@@ -34,14 +34,12 @@ export const offerFiles = Effect.fnUntraced(function* (server: McpServer["Servic
     const path = pathOf(uri)
     if (path === undefined)
       return yield* new McpSchema.InvalidParams({ message: `${cut(uri, 200)} is no address of a file here` })
-    const [found] = yield* backend.download([path])
-    if (found?.ok !== true)
+    const [file] = yield* backend.download([path])
+    if (file?.ok !== true)
       return yield* new McpSchema.InvalidParams({ message: `there is no file ${cut(path, 200)} to be read` })
-    const text = textOf(found.value)
+    const text = textOf(file.value)
     return {
-      contents: [
-        text === undefined ? { uri, blob: new Uint8Array(found.value) } : { uri, mimeType: "text/plain", text }
-      ]
+      contents: [text === undefined ? { uri, blob: new Uint8Array(file.value) } : { uri, mimeType: "text/plain", text }]
     }
   })
   yield* server.addResourceTemplate({
@@ -93,8 +91,8 @@ export const offerSkills = Effect.fnUntraced(function* (
       annotations: none,
       completions: {},
       handle: Effect.fnUntraced(function* ({ task }) {
-        const [found] = yield* backend.download([path])
-        const text = found?.ok === true ? textOf(found.value) : undefined
+        const [file] = yield* backend.download([path])
+        const text = file?.ok === true ? textOf(file.value) : undefined
         if (text === undefined) return yield* new McpSchema.InternalError({ message: `${path} could not be read` })
         const body = task === undefined || task === "" ? text : `${text}\n\n${task}`
         return new McpSchema.GetPromptResult({

@@ -12,13 +12,13 @@ const nameOf = (host: string): string => host.toLowerCase().replace(/:\d*$/, "")
 
 /** Refuses requests for other hosts. An allowed host with a port needs that port. */
 export const hosts = (allowed: ReadonlyArray<string> = loopback) => {
-  const known = new Set(allowed.map((host) => host.toLowerCase()))
+  const hostNames = new Set(allowed.map((host) => host.toLowerCase()))
   return HttpRouter.middleware((app) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const { headers } = request
       const host = headers["host"]?.toLowerCase() ?? ""
-      if (!known.has(host) && !known.has(nameOf(host))) {
+      if (!hostNames.has(host) && !hostNames.has(nameOf(host))) {
         return HttpServerResponse.text("This host is not served here.", { status: 403 })
       }
       const origin = headers["origin"]?.toLowerCase()

@@ -112,10 +112,10 @@ export const ofAgent = (agent: Agent.Agent<unknown, unknown, unknown>, context: 
   // An own argument with this name stays.
   const hasThreads =
     Option.isSome(Context.getOption(context, Journal)) && !Object.hasOwn(propertiesOf(tool.parameters), "thread")
-  const run: Work["run"] = (given, call) => {
-    const { thread: named, ...rest } = objectOf(given)
-    const args = hasThreads ? rest : objectOf(given)
-    return call(agent.name, objectOf(given), (line) =>
+  const run: Work["run"] = (input, call) => {
+    const { thread: named, ...rest } = objectOf(input)
+    const args = hasThreads ? rest : objectOf(input)
+    return call(agent.name, objectOf(input), (line) =>
       catchFailure(
         Effect.gen(function* () {
           yield* checkArguments(tool, args)
@@ -140,10 +140,10 @@ export const ofTool = (tool: Tool<unknown>, context: Context_): Work => {
     tools: [tool],
     run: (args) => Effect.flatMap(ToolContext, ({ call }) => Effect.map(call(tool.name, args), toStored))
   })
-  const run: Work["run"] = (given, call) =>
-    call(tool.name, objectOf(given), (line) =>
+  const run: Work["run"] = (input, call) =>
+    call(tool.name, objectOf(input), (line) =>
       catchFailure(
-        Effect.map(runToEnd(program, program.input(objectOf(given)), undefined, line, context), ({ output }) =>
+        Effect.map(runToEnd(program, program.input(objectOf(input)), undefined, line, context), ({ output }) =>
           resultOf(output.content, output.isError)
         )
       )

@@ -17,9 +17,9 @@ export const decoder = <T>(schema: Schema.ConstraintDecoder<T>): ((body: unknown
   return (body) =>
     Effect.mapError(decode(body), ({ issue }) => {
       const first = problems(issue)[0]
-      const found = brief(at(body, first?.keys ?? []))
+      const actual = brief(at(body, first?.keys ?? []))
       const where = first === undefined || first.path === "" ? "the body" : first.path
-      return refuse(`${where}: expected ${first?.expected ?? "a valid value"}, found ${found}`)
+      return refuse(`${where}: expected ${first?.expected ?? "a valid value"}, found ${actual}`)
     })
 }
 
@@ -49,10 +49,10 @@ export const decisionOf = (request: Approval.Request, answer: Answer): Approval.
   if (isQuestion && can("respond")) {
     if (value !== undefined) return Approval.respond(request, value)
     const wanted = request.answer?.["type"]
-    const read = wanted === undefined || wanted === "string" ? Option.none() : readJson(text ?? "")
+    const decoded = wanted === undefined || wanted === "string" ? Option.none() : readJson(text ?? "")
     return Approval.respond(
       request,
-      Option.getOrElse(read, () => text ?? "")
+      Option.getOrElse(decoded, () => text ?? "")
     )
   }
   return can("approve") ? Approval.approve(request) : undefined

@@ -95,10 +95,10 @@ const readChosen = Schema.decodeUnknownOption(Chosen)
 const readAnswer = (value: Json, { answer }: Request): Answer => {
   if (answer !== undefined) return { isApproved: true, value }
   if (typeof value === "boolean") return { isApproved: value }
-  const chosen = Option.getOrUndefined(readChosen(value))
+  const decision = Option.getOrUndefined(readChosen(value))
   // A word that is no decision allows nothing.
-  if (chosen === undefined) return { isApproved: false, ...(typeof value === "string" ? { text: value } : {}) }
-  const { args = chosen.edited_action?.args, message, type } = chosen
+  if (decision === undefined) return { isApproved: false, ...(typeof value === "string" ? { text: value } : {}) }
+  const { args = decision.edited_action?.args, message, type } = decision
   if (type === "respond") return { isApproved: true, value: message ?? args ?? "" }
   return { isApproved: type !== "reject", ...defined({ text: message, arguments: type === "edit" ? args : undefined }) }
 }
@@ -112,10 +112,10 @@ export const answersOf = (resume: Json, pending: ReadonlyArray<Request>): Readon
   const answers = new Map<Request, Answer>()
   for (const [index, request] of pending.entries()) {
     const own = byId === undefined ? (pending.length === 1 || Array.isArray(decisions) ? resume : undefined) : undefined
-    const found = isObject(byId) ? byId[request.id] : own
-    if (found === undefined) continue
-    const inside = isObject(found) ? found["decisions"] : undefined
-    const value = Array.isArray(inside) ? inside[byId === undefined ? index : 0] : found
+    const answer = isObject(byId) ? byId[request.id] : own
+    if (answer === undefined) continue
+    const inside = isObject(answer) ? answer["decisions"] : undefined
+    const value = Array.isArray(inside) ? inside[byId === undefined ? index : 0] : answer
     if (value !== undefined) answers.set(request, readAnswer(value, request))
   }
   return answers

@@ -158,10 +158,10 @@ const tellRequest = (state: State, request: Of<"ApprovalRequested">, tell: Tell)
 }
 
 const tellDecision = (state: State, event: Of<"ApprovalResolved">, tell: Tell): void => {
-  const known = state.requests.get(event.id)
-  if (known === undefined || known.isDecided) return
-  known.isDecided = true
-  const { isOwn, partId } = known
+  const request = state.requests.get(event.id)
+  if (request === undefined || request.isDecided) return
+  request.isDecided = true
+  const { isOwn, partId } = request
   if (isOwn && event.decision === "reject") state.denied.add(partId)
   tell({ _tag: "Decided", event, partId, isOwn })
 }
@@ -202,8 +202,9 @@ const sayPiece =
   }
 
 const tellOutcome = (state: State, event: Of<"ToolCompleted" | "ToolFailed">, tell: Tell): void => {
-  const { callId, parent, text: said, toolName: name } = event
-  if (parent === undefined) tellResult(state, { callId, name, text: said, isError: event._tag === "ToolFailed" }, tell)
+  const { callId, parent, text: resultText, toolName: name } = event
+  if (parent === undefined)
+    tellResult(state, { callId, name, text: resultText, isError: event._tag === "ToolFailed" }, tell)
 }
 
 const tellOther = (_: State, event: Extract<Part, { readonly _tag: "Other" }>["event"], tell: Tell): void =>

@@ -31,18 +31,18 @@ const toEvents = (frames: Stream.Stream<Frame, RunsError | SessionError>): Event
   Stream.mapAccumArray(
     Stream.takeWhile(frames, (frame) => frame._tag === "Event" || frame.to === "checkpoint"),
     (): { last: AgentEvent | undefined } => ({ last: undefined }),
-    (seen, some) => {
+    (state, some) => {
       const events: Array<AgentEvent> = []
       for (const frame of some) {
         if (frame._tag === "Event") {
           events.push(frame.event)
-          if (isOfRoot(frame.event)) seen.last = frame.event
-        } else if (seen.last !== undefined) {
-          const { at, path, runId, seq } = seen.last
+          if (isOfRoot(frame.event)) state.last = frame.event
+        } else if (state.last !== undefined) {
+          const { at, path, runId, seq } = state.last
           events.push({ _tag: "TurnRestarted", seq, runId, path, at, reason: "The reader was too slow" })
         }
       }
-      return [seen, events]
+      return [state, events]
     }
   )
 

@@ -16,9 +16,9 @@ const isDone = (outcome: string): outcome is StopReason => outcome !== "suspende
 
 const isOpen = ({ now }: Known): boolean => now.status === "working" || now.status === "interrupted"
 
-const change = (known: Known, now: Subagent, tell: Tell): void => {
-  if (known.now.status === now.status) return
-  known.now = now
+const change = (entry: Known, now: Subagent, tell: Tell): void => {
+  if (entry.now.status === now.status) return
+  entry.now = now
   tell({ _tag: "Subagent", subagent: now })
 }
 
@@ -28,13 +28,13 @@ export const start = (subagents: Subagents, event: Of<"SubagentStarted">, tell: 
   const place = [...event.path.slice(1), callId, agent].map((part) => encodeURIComponent(part.toWellFormed())).join("/")
   const here = subagents.get(place) ?? []
   subagents.set(place, here)
-  const known =
+  const entry =
     here.find(({ runId }) => runId === childRunId) ??
     here.find(({ now }) => now.status === "waiting" || now.status === "interrupted")
-  if (known !== undefined) {
-    known.runId = childRunId
-    const { usage: _, ...now } = known.now
-    return change(known, { ...now, status: "working" }, tell)
+  if (entry !== undefined) {
+    entry.runId = childRunId
+    const { usage: _, ...now } = entry.now
+    return change(entry, { ...now, status: "working" }, tell)
   }
   const id = here.length === 0 ? place : `${place}#${here.length + 1}`
   const now: Subagent = { id, agent, callId, path: [...event.path, agent], status: "working" }
@@ -49,12 +49,12 @@ export const end = (
   tell: Tell
 ): void => {
   for (const here of subagents.values()) {
-    const known = here.find(({ runId }) => runId === childRunId)
-    if (known === undefined) continue
-    const { usage: _, ...now } = known.now
-    if (isDone(outcome)) return change(known, { ...now, status: outcome, usage }, tell)
+    const entry = here.find(({ runId }) => runId === childRunId)
+    if (entry === undefined) continue
+    const { usage: _, ...now } = entry.now
+    if (isDone(outcome)) return change(entry, { ...now, status: outcome, usage }, tell)
     const status = outcome === "suspended" ? "waiting" : outcome === "interrupted" ? "interrupted" : "failed"
-    return change(known, { ...now, status }, tell)
+    return change(entry, { ...now, status }, tell)
   }
 }
 
@@ -66,10 +66,10 @@ export const settle = (
   tell: Tell
 ): void => {
   for (const here of subagents.values()) {
-    for (const known of here) {
+    for (const entry of here) {
       const isMeant =
-        callId === undefined ? known.now.status === "working" : known.now.callId === callId && isOpen(known)
-      if (isMeant) change(known, { ...known.now, status }, tell)
+        callId === undefined ? entry.now.status === "working" : entry.now.callId === callId && isOpen(entry)
+      if (isMeant) change(entry, { ...entry.now, status }, tell)
     }
   }
 }
