@@ -35,7 +35,7 @@ const readStored = Effect.fnUntraced(function* (
   }
   const frames: Array<Position.Frame> = []
   const isComplete = isKnown && after.isOver && leaf.step === after.step && !isWorking
-  let at: Position.Place = { ...after, epoch: Position.stored, told: 0 }
+  let at: Position.Place = { ...after, epoch: Position.storeEpoch, told: 0 }
   if (place !== undefined && !isComplete) {
     frames.push({ _tag: "Reset", position: Position.write(at), to: isKnown ? "checkpoint" : "beginning" })
   }
@@ -68,7 +68,7 @@ export const makeObserve =
         const reader: Log.Reader = { cursor: -1 }
         let epoch = ""
         /** The frames that the store told, which the log may tell again. */
-        let told: Repeats.Told | undefined
+        let repeats: Repeats.Told | undefined
         const work = workOf(registry, baseId)
         work.log.readers.add(reader)
         yield* Effect.addFinalizer(() =>
@@ -94,7 +94,7 @@ export const makeObserve =
           const isOlder = work.isBegun && save === undefined && newest !== undefined && newest.step > leaf.step
           place = at
           const before = Repeats.make(at, ended, frames)
-          told = before
+          repeats = before
           epoch = log.epoch
           // Behind an older leaf, the store has more by now: it is read again.
           if (isOlder || (save !== undefined && save.from < Log.firstOf(log))) epoch = ""
@@ -120,8 +120,8 @@ export const makeObserve =
                 reader.cursor = last.n + 1
                 place = last.place
                 const fresh = part.filter((one) => {
-                  const isRepeat = told !== undefined && Repeats.isRepeat(told, one)
-                  if (told?.isPast === true) told = undefined
+                  const isRepeat = repeats !== undefined && Repeats.isRepeat(repeats, one)
+                  if (repeats?.isPast === true) repeats = undefined
                   return !isRepeat
                 })
                 return [fresh.map(({ frame }) => frame), Option.some(undefined)] as const

@@ -28,9 +28,9 @@ export interface Place {
 }
 
 /** The epoch of places that only the store knows. */
-export const stored = "s"
+export const storeEpoch = "s"
 
-export const beginning: Place = { step: 0, leaf: "0", epoch: stored, told: 0, isOver: false }
+export const beginning: Place = { step: 0, leaf: "0", epoch: storeEpoch, told: 0, isOver: false }
 
 /** The place before the first input. */
 export const start: Place = { ...beginning, isOver: true }

@@ -24,15 +24,16 @@ const pageSize = 1_000
 
 /** The ids that entries behind a step refer to, and that no loaded entry defines. */
 const unknownIn = ({ entries, first }: Path, after: number): boolean => {
-  const known = new Set<string>()
+  const knownIds = new Set<string>()
   for (const [index, { entry }] of entries.entries()) {
-    if (entry._tag === "Request") known.add(entry.request.id)
+    if (entry._tag === "Request") knownIds.add(entry.request.id)
     if (entry._tag === "Message" && entry.message.role === "ai") {
-      for (const { id } of [...entry.message.toolCalls, ...entry.message.malformedToolCalls]) known.add(id)
+      for (const { id } of [...entry.message.toolCalls, ...entry.message.malformedToolCalls]) knownIds.add(id)
     }
     if (first + index < after) continue
-    if (entry._tag === "Decision" && !known.has(entry.decision.id)) return true
-    if (entry._tag === "Message" && entry.message.role === "tool" && !known.has(entry.message.toolCallId)) return true
+    if (entry._tag === "Decision" && !knownIds.has(entry.decision.id)) return true
+    if (entry._tag === "Message" && entry.message.role === "tool" && !knownIds.has(entry.message.toolCallId))
+      return true
   }
   return false
 }
@@ -87,12 +88,12 @@ const minus = (all: Usage, counted: Usage): Usage => {
 }
 
 /** Tells the round of the last turn as completed. */
-const completeRound = (known: Known, tell: Tell): void => {
-  if (known.stop === undefined) return
-  const usage = minus(known.usage, known.counted)
-  tell({ _tag: "RoundCompleted", round: known.round, stopReason: known.stop, usage })
-  known.stop = undefined
-  known.counted = known.usage
+const completeRound = (state: Known, tell: Tell): void => {
+  if (state.stop === undefined) return
+  const usage = minus(state.usage, state.counted)
+  tell({ _tag: "RoundCompleted", round: state.round, stopReason: state.stop, usage })
+  state.stop = undefined
+  state.counted = state.usage
 }
 
 /** Tells a call and its result. */
@@ -107,26 +108,26 @@ const tellAnswer = ({ calls }: Known, message: ToolMessage, tell: Tell): void =>
 const decodeSuspension = Schema.decodeUnknownOption(Suspension)
 
 /** Tells a change of the state, or of a sub-agent. */
-const tellState = (known: Known, slot: string, value: Json | undefined, tell: Tell): void => {
-  if (slot.startsWith("inside/")) return tellSubagent(known.subagents, known, slot, value, tell)
+const tellState = (state: Known, slot: string, value: Json | undefined, tell: Tell): void => {
+  if (slot.startsWith("inside/")) return tellSubagent(state.subagents, state, slot, value, tell)
   if (slot === suspension.name) {
     // The results of a turn in which another call waits have no messages yet.
     for (const message of Option.getOrUndefined(decodeSuspension(value))?.answers ?? []) {
-      if (known.answered.has(message.toolCallId)) continue
-      known.answered.add(message.toolCallId)
-      tellAnswer(known, message, tell)
+      if (state.answered.has(message.toolCallId)) continue
+      state.answered.add(message.toolCallId)
+      tellAnswer(state, message, tell)
     }
   }
   if (value !== undefined) tell({ _tag: "StateChanged", slot, value })
 }
 
-const tellMessage = (known: Known, message: Message, tell: Tell): void => {
+const tellMessage = (state: Known, message: Message, tell: Tell): void => {
   if (message.role === "ai") {
-    completeRound(known, tell)
-    known.stop = message.stopReason
-    for (const { arguments: args, id, name } of message.toolCalls) known.calls.set(id, { name, arguments: args })
+    completeRound(state, tell)
+    state.stop = message.stopReason
+    for (const { arguments: args, id, name } of message.toolCalls) state.calls.set(id, { name, arguments: args })
   }
-  if (message.role === "tool" && !known.answered.has(message.toolCallId)) tellAnswer(known, message, tell)
+  if (message.role === "tool" && !state.answered.has(message.toolCallId)) tellAnswer(state, message, tell)
   tell({ _tag: "MessageAppended", message })
 }
 
@@ -135,11 +136,11 @@ const isStopReason = (outcome: string): outcome is StopReason => stopReasons.has
 
 type Settled = Extract<Stored["entry"], { readonly _tag: "RunSettled" }>
 
-const tellEnd = (known: Known, { error, outcome }: Settled, tell: Tell): void => {
-  const spent = { rounds: known.round, usage: known.usage }
-  if (outcome === "interrupted" || outcome === "stopped") return tell({ _tag: "RunInterrupted", ...spent })
-  if (isStopReason(outcome)) return tell({ _tag: "RunCompleted", stopReason: outcome, ...spent })
-  tell({ _tag: "RunFailed", error: error ?? { tag: "Unknown", message: "The run failed" }, ...spent })
+const tellEnd = (state: Known, { error, outcome }: Settled, tell: Tell): void => {
+  const totals = { rounds: state.round, usage: state.usage }
+  if (outcome === "interrupted" || outcome === "stopped") return tell({ _tag: "RunInterrupted", ...totals })
+  if (isStopReason(outcome)) return tell({ _tag: "RunCompleted", stopReason: outcome, ...totals })
+  tell({ _tag: "RunFailed", error: error ?? { tag: "Unknown", message: "The run failed" }, ...totals })
 }
 
 /** The run of a sub-agent's request. */
@@ -174,8 +175,8 @@ export interface Told {
 
 /** The events that the entries of a path tell, in order, with a `CheckpointSaved` behind each step of a run. */
 export const rebuild = (threadId: string, { entries, first }: Path): ReadonlyArray<Told> => {
-  const told: Array<Told> = []
-  const known: Known = {
+  const reports: Array<Told> = []
+  const state: Known = {
     runId: "",
     agent: "",
     round: 0,
@@ -189,37 +190,37 @@ export const rebuild = (threadId: string, { entries, first }: Path): ReadonlyArr
   }
   for (const [index, { at, entry, id }] of entries.entries()) {
     const step = first + index + 1
-    const tell: Tell = (fields, of = { runId: known.runId, path: [known.agent] }) =>
-      told.push({ step, id, event: { seq: told.length, ...of, at, ...fields } })
+    const tell: Tell = (fields, of = { runId: state.runId, path: [state.agent] }) =>
+      reports.push({ step, id, event: { seq: reports.length, ...of, at, ...fields } })
     switch (entry._tag) {
       case "RunStarted":
-        Object.assign(known, { runId: entry.runId, agent: entry.agent, round: 0, stop: undefined })
+        Object.assign(state, { runId: entry.runId, agent: entry.agent, round: 0, stop: undefined })
         tell({ _tag: "RunStarted", agent: entry.agent, threadId })
         break
       case "Message":
-        tellMessage(known, entry.message, tell)
+        tellMessage(state, entry.message, tell)
         break
       case "State":
-        tellState(known, entry.slot, entry.value, tell)
+        tellState(state, entry.slot, entry.value, tell)
         break
       case "Compaction":
         tell({ _tag: "Compacted", tokensBefore: entry.tokensBefore, tokensAfter: entry.tokensAfter })
         break
       case "Request":
       case "Decision":
-        tellApproval(known, entry, tell)
+        tellApproval(state, entry, tell)
         break
       case "Step": {
-        known.usage = entry.usage
+        state.usage = entry.usage
         // A round is stored as begun before its turn is asked for.
-        known.round = entry.rounds
-        if (known.stop === undefined) known.counted = entry.usage
+        state.round = entry.rounds
+        if (state.stop === undefined) state.counted = entry.usage
         tell({ _tag: "CheckpointSaved", threadId, step })
         const before = entries[index - 1]?.entry
         // Live, too, the end comes behind the save that has it.
         if (before?._tag === "RunSettled") {
-          completeRound(known, tell)
-          tellEnd(known, before, tell)
+          completeRound(state, tell)
+          tellEnd(state, before, tell)
         }
         break
       }
@@ -229,5 +230,5 @@ export const rebuild = (threadId: string, { entries, first }: Path): ReadonlyArr
         break
     }
   }
-  return told
+  return reports
 }

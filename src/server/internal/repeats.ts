@@ -57,21 +57,21 @@ const isPart = ({ _tag }: AgentEvent): boolean =>
   _tag === "ToolCallDelta"
 
 /** Reports whether the store told this frame of a log, which follows the frames asked about before. */
-export const isRepeat = (told: Told, { frame }: Logged): boolean => {
+export const isRepeat = (state: Told, { frame }: Logged): boolean => {
   if (frame._tag !== "Event" || frame.event.path.length > 1) return false
   const { event } = frame
   if (event._tag === "RoundStarted") {
-    told.isInTurn = event.messageId !== undefined && told.keys.has(`message ${event.messageId}`)
-    return told.isInTurn
+    state.isInTurn = event.messageId !== undefined && state.keys.has(`message ${event.messageId}`)
+    return state.isInTurn
   }
-  if (isPart(event)) return told.isInTurn
+  if (isPart(event)) return state.isInTurn
   if (event._tag === "CheckpointSaved") {
-    told.isPast = event.step >= told.place.step && !told.place.isOver
-    return event.step <= told.place.step
+    state.isPast = event.step >= state.place.step && !state.place.isOver
+    return event.step <= state.place.step
   }
   if (isTerminal(event)) {
-    told.isPast = true
-    return told.place.isOver && event.runId === told.ended
+    state.isPast = true
+    return state.place.isOver && event.runId === state.ended
   }
-  return isTold(told, frame)
+  return isTold(state, frame)
 }

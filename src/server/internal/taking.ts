@@ -41,7 +41,7 @@ export const endOf = Effect.fnUntraced(function* ({ works }: Registry, { baseId,
   const work = works.get(baseId)
   if (work?.isBegun === true) return Log.endOf(work.log)
   const { id: leaf, step } = yield* orNothing(store.leaf(id), nowhere)
-  const epoch = work?.log.epoch ?? Position.stored
+  const epoch = work?.log.epoch ?? Position.storeEpoch
   return { step, leaf: Position.markOf(leaf), epoch, told: work?.log.next ?? 0, isOver: true }
 })
 
@@ -55,7 +55,7 @@ export const placeBefore = Effect.fnUntraced(function* ({ store }: Named, id: st
     for (const { entry, id: entryId } of page.entries.toReversed()) {
       // The entries of a step are stored at once: it is the place behind the step before.
       if (isFound && entry._tag === "Step") {
-        return { step, leaf: Position.markOf(entryId), epoch: Position.stored, told: 0, isOver: true }
+        return { step, leaf: Position.markOf(entryId), epoch: Position.storeEpoch, told: 0, isOver: true }
       }
       if (entry._tag === "Message" && entry.message.id === messageId) isFound = true
       step--

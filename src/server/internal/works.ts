@@ -89,8 +89,8 @@ export const isFull = ({ active, limits }: Registry, tenant: string): boolean =>
 
 /** Gives the work of a thread, and makes it if it is missing. */
 export const workOf = ({ works }: Registry, baseId: string): Work => {
-  const known = works.get(baseId)
-  if (known !== undefined) return known
+  const current = works.get(baseId)
+  if (current !== undefined) return current
   const work = { log: Log.make(), queue: [], handle: undefined, isBegun: false, isCancelled: false, undelivered: [] }
   works.set(baseId, work)
   return work
@@ -110,12 +110,12 @@ export const reread = ({ works }: Registry, baseId: string): void => {
 
 /** The mail at work or waiting that decides on requests, by the ids of the requests. */
 export const decidedIn = (work: Work | undefined): ReadonlyMap<string, Mail> => {
-  const found = new Map<string, Mail>()
+  const mailByRequest = new Map<string, Mail>()
   for (const [index, mail] of (work?.queue ?? []).entries()) {
     if (mail.push._tag !== "Decisions" || (index === 0 && work?.isCancelled === true)) continue
-    for (const { id } of mail.push.decisions) if (!found.has(id)) found.set(id, mail)
+    for (const { id } of mail.push.decisions) if (!mailByRequest.has(id)) mailByRequest.set(id, mail)
   }
-  return found
+  return mailByRequest
 }
 
 /** Reports whether a thread has mail. */
@@ -152,7 +152,7 @@ const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: 
   const { threadId: baseId } = mail
   const agent = agents[mail.agent]
   if (agent === undefined) return yield* refuse("InvalidInput", threadId, `there is no agent "${mail.agent}" any more`)
-  const held = yield* makeJournal(base).hold?.(baseId) ?? Effect.void
+  const lock = yield* makeJournal(base).hold?.(baseId) ?? Effect.void
   Log.begin(log, yield* orNothing(base.leaf(baseId), nowhere))
   work.isBegun = true
   let from = log.next
@@ -172,7 +172,7 @@ const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: 
   if (todo._tag === "Settled" || work.isCancelled) return undefined
   const { open } = todo.journal
   const handle = yield* Agent.start(agent, todo.input, { threadId: baseId }).pipe(
-    Effect.provideService(Journal, { open, hold: () => Effect.succeed(held) })
+    Effect.provideService(Journal, { open, hold: () => Effect.succeed(lock) })
   )
   for (const message of work.undelivered.splice(0)) yield* Effect.ignore(handle.steer(message))
   work.handle = handle
