@@ -336,24 +336,24 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
   const colon = spec.indexOf(":")
   const name = colon < 0 ? spec : spec.slice(0, colon)
   const model = colon < 0 ? "" : spec.slice(colon + 1)
-  const found = all.find((provider) => normaliseName(provider.name) === normaliseName(name))
-  if (found === undefined || model === "") {
+  const namedProvider = all.find((provider) => normaliseName(provider.name) === normaliseName(name))
+  if (namedProvider === undefined || model === "") {
     return Layer.unwrap(Effect.fail(new UnknownProvider({ spec, known: all.map((provider) => provider.name) })))
   }
   const { profiles = [], providers: _, ...given } = options ?? {}
-  const isBuiltIn = providers.some((provider) => provider === found)
+  const isBuiltIn = providers.some((provider) => provider === namedProvider)
   const { thinking } = given
   // Your own provider gets the level as a parameter.
   const parameters = {
     ...(isBuiltIn || thinking === undefined ? {} : { thinking }),
-    ...mergeParameters(profiles, found.name, model)
+    ...mergeParameters(profiles, namedProvider.name, model)
   }
   return Layer.effect(
     ChatModel,
     Effect.gen(function* () {
-      const context = yield* Layer.build(found.layer(model, given))
+      const context = yield* Layer.build(namedProvider.layer(model, given))
       const catalogue = yield* ModelCatalogue
-      const settled = applyFacts(isBuiltIn ? found.name : "", Context.get(context, ChatModel), given, catalogue)
+      const settled = applyFacts(isBuiltIn ? namedProvider.name : "", Context.get(context, ChatModel), given, catalogue)
       return ChatModel.of(addParameters(settled, parameters))
     })
   )

@@ -106,10 +106,13 @@ const onVertex = (options: Options, { accessToken, location = "global", project 
       parameters: defined({ outputDimensionality })
     }),
     read: ({ predictions }) => {
-      const found = objectsOf(predictions).map(({ embeddings }) => objectOf(embeddings))
+      const embeddingObjects = objectsOf(predictions).map(({ embeddings }) => objectOf(embeddings))
       return {
-        vectors: found.map((one, place) => [place, one?.["values"]]),
-        tokens: found.reduce((sum, one) => sum + (countOf(objectOf(one?.["statistics"])?.["token_count"]) ?? 0), 0)
+        vectors: embeddingObjects.map((one, place) => [place, one?.["values"]]),
+        tokens: embeddingObjects.reduce(
+          (sum, one) => sum + (countOf(objectOf(one?.["statistics"])?.["token_count"]) ?? 0),
+          0
+        )
       }
     }
   }

@@ -99,12 +99,12 @@ const make = Effect.fnUntraced(function* (options: Options) {
   if (refused !== undefined) return yield* refused
   const { model } = options
   const client = yield* makeClient(options, { provider, model })
-  const shown = yield* client.show
-  const window = options.contextWindowTokens ?? Math.min(contextLimit, shown.contextLength ?? contextLimit)
+  const facts = yield* client.show
+  const window = options.contextWindowTokens ?? Math.min(contextLimit, facts.contextLength ?? contextLimit)
   return ChatModel.of({
     modelId: model,
     provider,
-    supportsVision: options.supportsVision ?? shown.abilities?.has("vision") ?? false,
+    supportsVision: options.supportsVision ?? facts.abilities?.has("vision") ?? false,
     contextWindowTokens: window,
     structuredOutput: options.structuredOutput ?? "native",
     prices: options.prices,
@@ -112,7 +112,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       provider,
       model,
       window,
-      abilities: shown.abilities,
+      abilities: facts.abilities,
       parameters: [parametersOf(options), options.parameters ?? {}]
     })
   })

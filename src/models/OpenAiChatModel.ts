@@ -135,11 +135,11 @@ const make = Effect.fnUntraced(function* <R = never>(
   if (unstored !== undefined) return yield* unstored
   const provider = targetOf(options) === "azure-openai" ? "azure-openai" : "openai"
   const catalogue = yield* ModelCatalogue
-  const known = findModel(model, catalogue)
+  const facts = findModel(model, catalogue)
   const client = yield* makeClient(options, "responses", provider, model)
   const sendBatched = makeBatched === undefined ? undefined : yield* makeBatched(client)
-  const { price, prices } = pricesOf(options.prices, known, sendBatched && "batch")
-  const efforts = makeEfforts(known?.efforts)
+  const { price, prices } = pricesOf(options.prices, facts, sendBatched && "batch")
+  const efforts = makeEfforts(facts?.efforts)
   const settings = {
     provider,
     model,
@@ -164,8 +164,8 @@ const make = Effect.fnUntraced(function* <R = never>(
   return ChatModel.of({
     modelId: model,
     provider,
-    supportsVision: options.supportsVision ?? known?.vision ?? true,
-    contextWindowTokens: options.contextWindowTokens ?? known?.contextWindowTokens,
+    supportsVision: options.supportsVision ?? facts?.vision ?? true,
+    contextWindowTokens: options.contextWindowTokens ?? facts?.contextWindowTokens,
     structuredOutput: options.structuredOutput ?? "native",
     prices,
     abilities,

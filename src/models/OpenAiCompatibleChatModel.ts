@@ -82,12 +82,12 @@ const refuse = makeEffectCheck("openai-compatible", shapes.openAiCompatibleChatM
 /** Finds the ways of a server and the facts of a model. */
 const lookUp = ({ baseURL, model, provider }: Options, isOpenAi: boolean, catalogue: Catalogue) => {
   const server = isOpenAi ? undefined : serverOf(provider, baseURL)
-  const known = server === undefined ? findModel(model, catalogue) : factsAt(server, model, catalogue)
+  const facts = server === undefined ? findModel(model, catalogue) : factsAt(server, model, catalogue)
   return {
     ways: server?.ways ?? (isOpenAi ? openAi : plain),
-    efforts: known?.efforts,
-    priced: isOpenAi || server !== undefined ? known : undefined,
-    assumed: known ?? server?.assumed
+    efforts: facts?.efforts,
+    priced: isOpenAi || server !== undefined ? facts : undefined,
+    assumed: facts ?? server?.assumed
   }
 }
 

@@ -125,16 +125,16 @@ const childrenOf = ({ depth, path, schema }: Place): ReadonlyArray<Place> => {
  * compatible servers.
  */
 export const check = (parameters: JsonObject, dialect: Dialect = "openai"): ReadonlyArray<string> => {
-  const found: Array<string> = [...rootProblems(parameters, dialect)]
+  const allProblems: Array<string> = [...rootProblems(parameters, dialect)]
   const todo: Array<Place> = [{ schema: parameters, path: "$", depth: 0 }]
   for (let place = todo.pop(); place !== undefined; place = todo.pop()) {
     const { depth, path, schema } = place
     if (depth > depthLimit * 2) {
-      found.push(`${path.slice(0, 100)}…: nested too deep`)
+      allProblems.push(`${path.slice(0, 100)}…: nested too deep`)
       continue
     }
     if (!isObject(schema)) {
-      found.push(`${path}: a schema that is not an object`)
+      allProblems.push(`${path}: a schema that is not an object`)
       continue
     }
     const problems = [
@@ -144,9 +144,9 @@ export const check = (parameters: JsonObject, dialect: Dialect = "openai"): Read
       ...refProblems(schema, parameters),
       ...(dialect === "gemini" ? geminiProblems(schema) : [])
     ]
-    found.push(...problems.map((problem) => `${path}: ${problem}`))
+    allProblems.push(...problems.map((problem) => `${path}: ${problem}`))
     todo.push(...childrenOf(place))
   }
-  if (found.length === 0 && !isWellFormed(parameters)) found.push("$: half of a surrogate pair")
-  return found
+  if (allProblems.length === 0 && !isWellFormed(parameters)) allProblems.push("$: half of a surrogate pair")
+  return allProblems
 }

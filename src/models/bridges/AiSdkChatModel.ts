@@ -64,17 +64,17 @@ const factsOf = ({ modelId, provider }: Pick<LanguageModelV4, "modelId" | "provi
   const vendor = vendorOf(provider)
   const isOpenAi = vendor === "openai" || vendor === "azure"
   const server = serverOf(vendor === "google" ? "gemini" : vendor, undefined)
-  const known = isOpenAi
+  const facts = isOpenAi
     ? findModel(modelId, catalogue)
     : server === undefined
       ? undefined
       : factsAt(server, modelId, catalogue)
-  if (known === undefined) return { schemas: "openai" }
+  if (facts === undefined) return { schemas: "openai" }
   const isNative = isOpenAi || (vendor === "google" && server?.ways.native?.test(modelId) === true)
   return {
-    contextWindowTokens: known.contextWindowTokens,
-    prices: known.prices,
-    supportsVision: known.vision,
+    contextWindowTokens: facts.contextWindowTokens,
+    prices: facts.prices,
+    supportsVision: facts.vision,
     structuredOutput: isNative ? "native" : "tool",
     schemas: "openai"
   }

@@ -136,7 +136,7 @@ export type FromTool<R> = AiTool.Tool<
 const emptyResult = Content.text("(The tool gave no output.)")
 
 const toAiTool = <R>(tool: Tool.Tool<R>): FromTool<R> => {
-  const made = AiTool.dynamic(tool.name, {
+  const aiTool = AiTool.dynamic(tool.name, {
     description: tool.description,
     parameters: tool.parameters,
     success: Result,
@@ -146,7 +146,7 @@ const toAiTool = <R>(tool: Tool.Tool<R>): FromTool<R> => {
     ...(tool.needsApproval === true ? { needsApproval: true } : {}),
     toModelOutput: (result: Result) => shownParts(result.content.length === 0 ? [emptyResult] : result.content)
   })
-  return made.annotateMerge(toAnnotations(tool.annotations))
+  return aiTool.annotateMerge(toAnnotations(tool.annotations))
 }
 
 /** Leaves the cause out of an error for the model: it is for the log. */

@@ -47,25 +47,25 @@ const describeResponse = (options: ProviderOptions, { id, model, stopReason, usa
 /** A call that `effect/ai` would end the whole stream on; unless it was asked to let such calls pass. */
 const undeclared = (options: ProviderOptions, method: string, message: AiMessage) => {
   if (options.toolCallValidation === "deferred") return undefined
-  const known = options.tools.map((tool): string => tool.name)
+  const toolNames = options.tools.map((tool): string => tool.name)
   const called = [...message.toolCalls, ...message.malformedToolCalls].map((call) => call.name ?? "unknown")
-  const toolName = called.find((name) => !known.includes(name))
+  const toolName = called.find((name) => !toolNames.includes(name))
   if (toolName === undefined) return undefined
-  const reason = new AiError.ToolNotFoundError({ toolName, availableTools: known })
+  const reason = new AiError.ToolNotFoundError({ toolName, availableTools: toolNames })
   return AiError.make({ module: "LanguageModelFromChatModel", method, reason })
 }
 
 const begin = (model: Service, options: ProviderOptions, method: string) =>
   Effect.gen(function* () {
     describeRequest(options, model)
-    const asked = yield* toRequest(options, model, method)
+    const exchange = yield* toRequest(options, model, method)
     const session = yield* Effect.mapError(open(model), toAiError(method))
-    return { asked, turn: Stream.mapError(session.nextTurn(asked.request), toAiError(method)) }
+    return { exchange, turn: Stream.mapError(session.nextTurn(exchange.request), toAiError(method)) }
   })
 
-const finish = (options: ProviderOptions, method: string, asked: Asked, said: AiMessage) =>
+const finish = (options: ProviderOptions, method: string, exchange: Asked, answer: AiMessage) =>
   Effect.suspend(() => {
-    const message = asked.answered(said)
+    const message = exchange.answered(answer)
     describeResponse(options, message)
     const error = undeclared(options, method, message)
     return error === undefined ? Effect.succeed(message) : Effect.fail(error)
@@ -73,16 +73,16 @@ const finish = (options: ProviderOptions, method: string, asked: Asked, said: Ai
 
 const generateText = (model: Service) =>
   Effect.fnUntraced(function* (options: ProviderOptions) {
-    const { asked, turn } = yield* begin(model, options, "generateText")
-    let done: AiMessage | undefined
+    const { exchange, turn } = yield* begin(model, options, "generateText")
+    let message: AiMessage | undefined
     yield* Stream.runForEachArray(turn, (parts) =>
       Effect.sync(() => {
         const last = parts.at(-1)
-        if (last?._tag === "TurnDone") done = last.message
+        if (last?._tag === "TurnDone") message = last.message
       })
     )
     // The session fails when a turn ends without its last part.
-    return done === undefined ? [] : toParts(yield* finish(options, "generateText", asked, done))
+    return message === undefined ? [] : toParts(yield* finish(options, "generateText", exchange, message))
   }, Effect.scoped)
 
 const restarted = AiError.make({
@@ -95,11 +95,11 @@ const restarted = AiError.make({
 
 const streamText = (model: Service) => (options: ProviderOptions) =>
   Stream.unwrap(
-    Effect.map(begin(model, options, "streamText"), ({ asked, turn }) => {
+    Effect.map(begin(model, options, "streamText"), ({ exchange, turn }) => {
       const encode = makeStreamEncoder()
       const complete = (part: TurnPart): Effect.Effect<TurnPart, AiError.AiError> =>
         part._tag === "TurnDone"
-          ? Effect.map(finish(options, "streamText", asked, part.message), (message) => ({ ...part, message }))
+          ? Effect.map(finish(options, "streamText", exchange, part.message), (message) => ({ ...part, message }))
           : Effect.succeed(part)
       const parts = Stream.mapEffect(turn, (part) =>
         Effect.flatMap(complete(part), (whole) => {

@@ -74,15 +74,15 @@ const placesOf = ({ messages, ...prompt }: Prompt, { hints, own, places, ttl }: 
     const place = places.get(index)
     return place === undefined ? undefined : settle(messages, place)
   }
-  const asked = latest(own.keys()).map((index) => [at(index), own.get(index) ?? "5m"] as const)
+  const ownMarks = latest(own.keys()).map((index) => [at(index), own.get(index) ?? "5m"] as const)
   const automatic = ttl === undefined ? [] : [tail, ...latest(hints).map(at), before].map((one) => [one, ttl] as const)
-  const chosen: Array<Mark> = []
-  for (const [place, lifetime] of [...asked, ...automatic]) {
-    if (place === undefined || chosen.length >= room) continue
-    if (chosen.some((one) => one.message === place.message && one.block === place.block)) continue
-    chosen.push({ ...place, ttl: lifetime })
+  const marks: Array<Mark> = []
+  for (const [place, lifetime] of [...ownMarks, ...automatic]) {
+    if (place === undefined || marks.length >= room) continue
+    if (marks.some((one) => one.message === place.message && one.block === place.block)) continue
+    marks.push({ ...place, ttl: lifetime })
   }
-  return chosen
+  return marks
 }
 
 /** The API wants breakpoints that last longer before the others. */
@@ -108,10 +108,10 @@ interface Marks {
 /** Puts the breakpoints into a prompt. */
 export const withBreakpoints = <P extends Prompt>(prompt: P, wanted: Marks): P => {
   const { messages, system = [], tools = [] } = prompt
-  const chosen = placesOf(prompt, wanted).toSorted(
+  const sortedMarks = placesOf(prompt, wanted).toSorted(
     (left, right) => left.message - right.message || left.block - right.block
   )
-  const marks = inOrder(chosen)
+  const marks = inOrder(sortedMarks)
   const marked = mark(messages, marks)
   if (wanted.ttl === undefined) return { ...prompt, messages: marked }
   const control = cacheControl(marks.some(({ ttl }) => ttl === "1h") ? "1h" : wanted.ttl)

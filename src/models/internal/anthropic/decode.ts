@@ -39,11 +39,11 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
   let answer: JsonObject | undefined
   let stop: JsonObject = {}
   let filtered = false
-  let done = false
+  let isDone = false
 
   const call = (start: JsonObject, isHosted: boolean): Call<Called> => {
-    const given = text(start["name"])
-    const name = isHosted ? given : names.own(given)
+    const wireName = text(start["name"])
+    const name = isHosted ? wireName : names.own(wireName)
     const id = text(start["id"]) || (isHosted ? "" : makeId())
     return turn.addCall({ id, name, isHosted, data: { start } })
   }
@@ -100,7 +100,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
   const finish = (): Fault | undefined => {
     if (answer === undefined) return broken("the answer ended without a beginning")
     if (typeof stop["stop_reason"] !== "string") return broken("the answer ended without a stop reason")
-    done = true
+    isDone = true
     finishTurn(turn, { start: answer, stop, usage: priced(usageOf(counts), { searches: counts.searches }), filtered })
     return undefined
   }
@@ -157,7 +157,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
   ])
 
   const take = (event: unknown): ModelError | undefined | void => {
-    if (done) return undefined
+    if (isDone) return undefined
     if (!isObject(event) || typeof event["type"] !== "string") {
       return fail(broken("an event is not a JSON object with a type"))
     }
@@ -170,7 +170,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
 
   return {
     take,
-    end: () => (done ? undefined : fail(broken("the stream ended before the turn was complete")))
+    end: () => (isDone ? undefined : fail(broken("the stream ended before the turn was complete")))
   }
 }
 

@@ -9,8 +9,8 @@ import { longestSaid } from "../wire/secrets.ts"
 import type { Fault } from "./decode.ts"
 
 const stringOf = (value: unknown, key: string): string | undefined => {
-  const found = Predicate.hasProperty(value, key) ? value[key] : undefined
-  return typeof found === "string" ? found : undefined
+  const field = Predicate.hasProperty(value, key) ? value[key] : undefined
+  return typeof field === "string" ? field : undefined
 }
 
 const fieldOf = (value: unknown, key: string): unknown => (Predicate.hasProperty(value, key) ? value[key] : undefined)
@@ -136,8 +136,8 @@ const apiError = (origin: Origin, cause: unknown): ModelError | undefined => {
 
 /** The error of a request that failed, or of an answer that broke off. */
 export const requestError = (origin: Origin, cause: unknown): ModelError => {
-  const known = apiError(origin, cause)
-  if (known !== undefined) return known
+  const sdkError = apiError(origin, cause)
+  if (sdkError !== undefined) return sdkError
   const name = stringOf(cause, "name") ?? ""
   const message = stringOf(cause, "message") ?? ""
   const below = fieldOf(cause, "cause")

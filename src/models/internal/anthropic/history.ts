@@ -23,9 +23,9 @@ const callerOf = (call: AnsweredCall): JsonObject | undefined => {
   return isObject(caller) ? caller : undefined
 }
 
-const callPart = (call: AnsweredCall, names: ToolNames, left: ReadonlySet<string>): Part => {
+const callPart = (call: AnsweredCall, names: ToolNames, unpairedIds: ReadonlySet<string>): Part => {
   const caller = callerOf(call)
-  const isLeft = typeof caller?.["tool_id"] === "string" && left.has(caller["tool_id"])
+  const isLeft = typeof caller?.["tool_id"] === "string" && unpairedIds.has(caller["tool_id"])
   return {
     type: "tool_use",
     id: call.id,
@@ -37,11 +37,11 @@ const callPart = (call: AnsweredCall, names: ToolNames, left: ReadonlySet<string
 
 const isThinking = ({ type }: Part): boolean => type === "thinking" || type === "redacted_thinking"
 
-/** Writes the texts and calls of the model, in their order, without the blocks of Anthropic's that are `left` out. */
-const saidParts = (turn: AiTurn, names: ToolNames, left: ReadonlySet<string>): ReadonlyArray<Part> => {
-  const parts = allParts(turn, names, left)
+/** Writes the texts and calls of the model, in their order. It drops the blocks of Anthropic's in `unpairedIds`. */
+const saidParts = (turn: AiTurn, names: ToolNames, unpairedIds: ReadonlySet<string>): ReadonlyArray<Part> => {
+  const parts = allParts(turn, names, unpairedIds)
   // The thoughts led to a dropped part.
-  return left.size > 0 && parts.every(isThinking) ? [] : parts
+  return unpairedIds.size > 0 && parts.every(isThinking) ? [] : parts
 }
 
 /** The layout that was kept, if it is that of this turn. */
@@ -54,20 +54,20 @@ const layoutOf = (turn: AiTurn): Layout => {
   return fits ? layout : []
 }
 
-const allParts = (turn: AiTurn, names: ToolNames, left: ReadonlySet<string>): ReadonlyArray<Part> => {
-  const said = turn.content.map((block) =>
+const allParts = (turn: AiTurn, names: ToolNames, unpairedIds: ReadonlySet<string>): ReadonlyArray<Part> => {
+  const contentParts = turn.content.map((block) =>
     block.type === "text" ? saidPart(block) : thinkingPart(block.text, ownData(block.providerData))
   )
-  const good = turn.calls.filter((call) => call.raw === undefined).map((call) => callPart(call, names, left))
-  const bad = turn.calls.filter((call) => call.raw !== undefined).map((call) => callPart(call, names, left))
+  const good = turn.calls.filter((call) => call.raw === undefined).map((call) => callPart(call, names, unpairedIds))
+  const bad = turn.calls.filter((call) => call.raw !== undefined).map((call) => callPart(call, names, unpairedIds))
   const layout = layoutOf(turn)
-  if (layout.length === 0) return [...said, ...good, ...bad].filter((part) => part !== undefined)
-  const next = { said: said.values(), call: good.values(), malformed: bad.values() }
+  if (layout.length === 0) return [...contentParts, ...good, ...bad].filter((part) => part !== undefined)
+  const next = { said: contentParts.values(), call: good.values(), malformed: bad.values() }
   return layout
     .map((item) => {
       if (typeof item === "string") return next[item].next().value
       const id = askedBy(item) ?? answeredBy(item)
-      return id !== undefined && left.has(id) ? undefined : item
+      return id !== undefined && unpairedIds.has(id) ? undefined : item
     })
     .filter((part) => part !== undefined)
 }
@@ -122,9 +122,9 @@ const unpaired = (
   idsOf: (turn: Turn) => ReadonlyArray<Pairing>
 ): ReadonlyMap<Turn, ReadonlySet<string>> => {
   const open = new Map<string, Turn>()
-  const left = new Map<Turn, Set<string>>()
+  const unpairedIds = new Map<Turn, Set<string>>()
   const leave = (turn: Turn | undefined, id: string): void => {
-    if (turn !== undefined) left.set(turn, (left.get(turn) ?? new Set()).add(id))
+    if (turn !== undefined) unpairedIds.set(turn, (unpairedIds.get(turn) ?? new Set()).add(id))
   }
   for (const turn of turns) {
     for (const { answered, asked } of idsOf(turn)) {
@@ -141,7 +141,7 @@ const unpaired = (
   const goesOn =
     last?.role === "ai" && (calls.length === 0 ? last.stopReason === "pause" : last.stopReason === "toolCalls")
   for (const [id, turn] of open) if (turn !== last || !(goesOn || running.has(id))) leave(turn, id)
-  return left
+  return unpairedIds
 }
 
 const nothing: ReadonlySet<string> = new Set()
@@ -151,29 +151,29 @@ const begunWith = new WeakMap<ReadonlyArray<Part>, Message>()
 const continuedWith = new WeakMap<ReadonlyArray<Part>, { readonly before: Message; readonly whole: Message }>()
 
 const beginMessage = (role: Message["role"], content: ReadonlyArray<Part>): Message => {
-  const known = begunWith.get(content)
-  if (known?.role === role) return known
+  const cachedMessage = begunWith.get(content)
+  if (cachedMessage?.role === role) return cachedMessage
   const message: Message = { role, content }
   begunWith.set(content, message)
   return message
 }
 
 const continued = (before: Message, content: ReadonlyArray<Part>): Message => {
-  const known = continuedWith.get(content)
-  if (known?.before === before) return known.whole
+  const cachedPair = continuedWith.get(content)
+  if (cachedPair?.before === before) return cachedPair.whole
   const whole: Message = { role: before.role, content: [...before.content, ...content] }
   continuedWith.set(content, { before, whole })
   return whole
 }
 
-const spoken = (turn: Turn, names: ToolNames, left: ReadonlySet<string>): Spoken => {
+const encodeTurn = (turn: Turn, names: ToolNames, unpairedIds: ReadonlySet<string>): Spoken => {
   switch (turn.role) {
     case "system":
       return { assistant: [], user: [shownPart(placeholders.systemAsHuman(turn.text))] }
     case "human":
       return { assistant: [], user: shownParts(turn.content, turn.options) }
     case "ai":
-      return { assistant: saidParts(turn, names, left), user: resultParts(turn) }
+      return { assistant: saidParts(turn, names, unpairedIds), user: resultParts(turn) }
   }
 }
 
@@ -194,7 +194,7 @@ export interface Encoded {
  * turns. `wanted` are indices of the history of which the place is asked.
  */
 export const makeHistoryEncoder = () => {
-  let known = new WeakMap<Turn, Spoken & { readonly left: string }>()
+  let cache = new WeakMap<Turn, Spoken & { readonly unpairedKey: string }>()
   const ids = new WeakMap<Turn, ReadonlyArray<Pairing>>()
   let namesKey: ToolNames | undefined
 
@@ -205,7 +205,7 @@ export const makeHistoryEncoder = () => {
     changesOf: (turn: Turn) => ReadonlyArray<Part>
   ): Encoded => {
     if (names !== namesKey) {
-      known = new WeakMap()
+      cache = new WeakMap()
       namesKey = names
     }
     const messages: Array<Message> = []
@@ -226,13 +226,13 @@ export const makeHistoryEncoder = () => {
       ids.set(turn, own)
       return own
     }
-    const left = unpaired(turns, idsOf)
+    const unpairedIds = unpaired(turns, idsOf)
     for (const turn of turns) {
-      const leftHere = left.get(turn) ?? nothing
-      const key = [...leftHere].join()
-      const before = known.get(turn)
-      const parts = before?.left === key ? before : { ...spoken(turn, names, leftHere), left: key }
-      known.set(turn, parts)
+      const turnIds = unpairedIds.get(turn) ?? nothing
+      const key = [...turnIds].join()
+      const before = cache.get(turn)
+      const parts = before?.unpairedKey === key ? before : { ...encodeTurn(turn, names, turnIds), unpairedKey: key }
+      cache.set(turn, parts)
       say("assistant", parts.assistant)
       if (turn.role === "ai" && wanted.size > 0) markPlace(turn.index)
       say("user", parts.user)

@@ -57,11 +57,11 @@ const make = (given: JsonObject): OutputRequest => {
 
 /** Makes output requests; one schema is adapted once. */
 export const makeOutputRequests = (): ((schema: JsonObject | undefined) => OutputRequest | undefined) => {
-  const known = new WeakMap<JsonObject, OutputRequest>()
+  const cache = new WeakMap<JsonObject, OutputRequest>()
   return (schema) => {
     if (schema === undefined) return undefined
-    const request = known.get(schema) ?? make(schema)
-    known.set(schema, request)
+    const request = cache.get(schema) ?? make(schema)
+    cache.set(schema, request)
     return request
   }
 }

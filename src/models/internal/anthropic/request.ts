@@ -72,10 +72,10 @@ type Effort = NonNullable<Settings["effort"]>
 
 /** Maps a level to an effort, for models without budgets. */
 const effortFor = (level: ThinkingLevel, { efforts = makeEfforts(undefined), profile }: Encoding): Effort => {
-  const known = efforts.taken()
-  const taken = profile.efforts.filter((effort) => known?.includes(effort) !== false)
-  const chosen = effortOf(level, taken)
-  return taken.find((effort) => effort === chosen) ?? "high"
+  const acceptedEfforts = efforts.taken()
+  const usableEfforts = profile.efforts.filter((effort) => acceptedEfforts?.includes(effort) !== false)
+  const bestEffort = effortOf(level, usableEfforts)
+  return usableEfforts.find((effort) => effort === bestEffort) ?? "high"
 }
 
 /** The thinking of a request, and the effort that comes with it. */
@@ -114,9 +114,9 @@ const maxTokensOf = ({ profile, settings }: Encoding, thinking: Thinking | undef
  */
 const canThink = (thinking: Thinking | undefined, messages: ReadonlyArray<Message>): boolean => {
   if (thinking?.type !== "enabled") return true
-  const said = messages.findLast((message) => message.role === "assistant")?.content ?? []
-  const first = said[0]?.type
-  return first === "thinking" || first === "redacted_thinking" || !said.some(({ type }) => type === "tool_use")
+  const content = messages.findLast((message) => message.role === "assistant")?.content ?? []
+  const first = content[0]?.type
+  return first === "thinking" || first === "redacted_thinking" || !content.some(({ type }) => type === "tool_use")
 }
 
 /** Facts for writing tools. */
@@ -247,7 +247,7 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
   const serverNames = namesOf(provided)
   let offered: ReadonlyArray<ToolDefinition> = []
   let names = makeToolNames([], nameLength)
-  let written: ReadonlyArray<Tool> = []
+  let wireTools: ReadonlyArray<Tool> = []
   const hasFiles = makeFilesWatch()
   const writeChange = makeChangeWriter((tool, own) => toolOf(tool, own, { isStrict: false, serverTools: provided }))
   const isStrict = encoding.settings.strictTools === true && encoding.profile.structuredOutput === "native"
@@ -258,10 +258,10 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
     if (request.tools.length > 0 && request.tools !== offered) {
       offered = request.tools
       names = makeToolNames(offered, nameLength)
-      written = offered.map((tool) => toolOf(tool, names, { isStrict, serverTools: provided }))
+      wireTools = offered.map((tool) => toolOf(tool, names, { isStrict, serverTools: provided }))
     }
     const isUsed = request.tools.length > 0 || turns.some((turn) => turn.role === "ai" && turn.calls.length > 0)
-    const [tools, own] = isUsed ? [offered, written] : [[], []]
+    const [tools, own] = isUsed ? [offered, wireTools] : [[], []]
     const hints = ttl === undefined ? [] : request.cacheHints
     const marks = marksOf(turns)
     const changes = changesBehind(turns, request)

@@ -47,7 +47,7 @@ export interface Setup {
 }
 
 /** A reason that costs nothing to make: without one, `abort()` makes an exception with a stack trace. */
-const gone = "nobody reads this answer any more"
+const abandonReason = "nobody reads this answer any more"
 
 /** Reports the event behind which an answer has no more. */
 export const isLast = (event: unknown): boolean => isObject(event) && event["type"] === "message_stop"
@@ -62,7 +62,7 @@ const lazily = (
     let isOver = false
     let iterator: AsyncIterator<ReadonlyArray<unknown>> | undefined
     left.addEventListener("abort", () => {
-      if (!isOver) request.abort(gone)
+      if (!isOver) request.abort(abandonReason)
     })
     return {
       next: async () => {
@@ -117,9 +117,9 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> =>
       const origin: Origin = { provider, model, secrets: hidden, answered: {}, said: () => saidIn(request) }
       const eventsWith = (token: string | undefined) => {
         const attempt = (signal: AbortSignal) => {
-          const sent = isDropping ? dropMovedThinking(body) : body
+          const wireBody = isDropping ? dropMovedThinking(body) : body
           const all = isDropping ? [...betas, bindingBeta] : betas
-          return send({ body: sent, text: writeJson(sent), betas: all, signal, token, origin })
+          return send({ body: wireBody, text: writeJson(wireBody), betas: all, signal, token, origin })
         }
         const open = (signal: AbortSignal) =>
           attempt(signal).catch((cause: unknown) => {

@@ -11,10 +11,10 @@ export const changeBetas: ReadonlyArray<string> = [
 
 /** Makes the writer of changes. Each is written once, so its text stays the same. */
 export const makeChangeWriter = (write: (tool: ToolDefinition, names: ToolNames) => Tool) => {
-  const written = new WeakMap<ToolChange, ReadonlyArray<Part>>()
+  const cache = new WeakMap<ToolChange, ReadonlyArray<Part>>()
   return (change: ToolChange, names: ToolNames): ReadonlyArray<Part> => {
-    const known = written.get(change)
-    if (known !== undefined) return known
+    const cachedParts = cache.get(change)
+    if (cachedParts !== undefined) return cachedParts
     const reference = (name: string) => ({ type: "tool_reference", name: names.wire(name) }) as const
     const parts: ReadonlyArray<Part> = [
       ...change.remove.map((name) => ({ type: "tool_removal", tool: reference(name) }) as const),
@@ -23,7 +23,7 @@ export const makeChangeWriter = (write: (tool: ToolDefinition, names: ToolNames)
         return { type: "tool_addition", tool: { type: "tool_definition", definition: write(tool, names) } } as const
       })
     ]
-    written.set(change, parts)
+    cache.set(change, parts)
     return parts
   }
 }

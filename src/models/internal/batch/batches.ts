@@ -189,9 +189,9 @@ const makeWatch = (api: BatchApi, memory: Memory, first: number, ask: (waiter: W
     add: (batch: string, added: ReadonlyArray<Waiter>, isEarlier: boolean, delay: number) => {
       // A request that was left finds its result when it is asked again.
       const waiting = added.filter(({ done }) => !Deferred.isDoneUnsafe(done))
-      const known = watched.get(batch)
-      for (const waiter of waiting) known?.set(waiter.id, waiter)
-      if (known !== undefined) return Effect.void
+      const watchedWaiters = watched.get(batch)
+      for (const waiter of waiting) watchedWaiters?.set(waiter.id, waiter)
+      if (watchedWaiters !== undefined) return Effect.void
       const waiters: Waiters = new Map(waiting.map((waiter) => [waiter.id, waiter]))
       watched.set(batch, waiters)
       return Effect.onError(watch(batch, waiters, isEarlier, delay), (cause) =>
@@ -283,7 +283,7 @@ export const makeBatches = Effect.fnUntraced(function* (
       const key = sha256Sync(`${group}\n${text}`).slice(0, 40)
       const number = numbers.take(key)
       const waiter: Waiter = { group, text, id: `${key}-${number}`, done: Deferred.makeUnsafe() }
-      const asked = Effect.gen(function* () {
+      const answer = Effect.gen(function* () {
         const earlier = yield* memory.find(waiter.id)
         if (earlier === undefined) enqueue(waiter)
         // Others of the same batch ask in the same moments: its results are read once.
@@ -296,7 +296,7 @@ export const makeBatches = Effect.fnUntraced(function* (
         groups.leave(waiter)
         watches.leave(waiter)
       })
-      return Effect.ensuring(asked, leave)
+      return Effect.ensuring(answer, leave)
     })
   return ask
 })

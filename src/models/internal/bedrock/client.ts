@@ -123,8 +123,8 @@ const noRegion = "there is no region: set AWS_REGION, or give region"
 const failureOf = (origin: Origin, cause: unknown, headers: Headers): ModelError => {
   if (isModelError(cause)) return cause
   const name = textOf(cause, "name") ?? ""
-  const said = textOf(cause, "message") ?? ""
-  const message = withoutHint(said)
+  const fullMessage = textOf(cause, "message") ?? ""
+  const message = withoutHint(fullMessage)
   if (name === "CredentialsProviderError" || name === "TokenProviderError") {
     return requestError(origin, { cause: { name: "CredentialsProviderError" } })
   }
@@ -138,7 +138,7 @@ const failureOf = (origin: Origin, cause: unknown, headers: Headers): ModelError
     return requestError(origin, { status, type: name, error: { message }, headers })
   }
   if (!plainNames.has(name)) return requestError(origin, { type: inStream(name), error: { message }, headers })
-  return requestError(origin, name === "Error" && message !== said ? new Error(message) : cause)
+  return requestError(origin, name === "Error" && message !== fullMessage ? new Error(message) : cause)
 }
 
 /** An answer in one piece, as the events that it would have been. */
@@ -146,7 +146,7 @@ const eventsOf = ({ output, stopReason, usage }: ConverseCommandOutput): Readonl
   ...objectsOf(objectOf(objectOf(output)?.["message"])?.["content"]).flatMap((block, contentBlockIndex) => {
     const delta = (one: unknown) => ({ contentBlockDelta: { contentBlockIndex, delta: one } })
     const use = objectOf(block["toolUse"])
-    const thought = objectOf(block["reasoningContent"])
+    const reasoning = objectOf(block["reasoningContent"])
     if (use !== undefined) {
       return [
         { contentBlockStart: { contentBlockIndex, start: { toolUse: use } } },
@@ -154,7 +154,9 @@ const eventsOf = ({ output, stopReason, usage }: ConverseCommandOutput): Readonl
         { contentBlockStop: { contentBlockIndex } }
       ]
     }
-    return [delta(thought === undefined ? block : { reasoningContent: objectOf(thought["reasoningText"]) ?? thought })]
+    return [
+      delta(reasoning === undefined ? block : { reasoningContent: objectOf(reasoning["reasoningText"]) ?? reasoning })
+    ]
   }),
   { messageStop: { stopReason } },
   { metadata: { usage } }

@@ -51,7 +51,9 @@ export const isReadable = (block: ImageBlock | FileBlock): boolean => sourceOf(b
 
 /** Writes an image or a document; `number` is that of no other document. */
 export const mediaPart = (block: ImageBlock | FileBlock, number: number): Part | undefined => {
-  const found = sourceOf(block)
-  if (found === undefined) return undefined
-  return block.type === "image" ? { image: { ...found } } : { document: { ...found, name: nameOf(block, number) } }
+  const mediaSource = sourceOf(block)
+  if (mediaSource === undefined) return undefined
+  return block.type === "image"
+    ? { image: { ...mediaSource } }
+    : { document: { ...mediaSource, name: nameOf(block, number) } }
 }

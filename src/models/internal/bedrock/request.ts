@@ -92,18 +92,20 @@ const makeTurnWriter = (settings: Settings) => {
       : (mediaPart(block, block.type === "file" ? ++documents : 0) ?? { text: "" })
 
   const resultPart = ({ answer, id }: AnsweredCall): Part => {
-    const told = answer.isError && !family.tellsErrors ? [{ text: "This is an error:" }] : []
-    const content = [...told, ...answer.content.map(shownPart)]
+    const errorNote = answer.isError && !family.tellsErrors ? [{ text: "This is an error:" }] : []
+    const content = [...errorNote, ...answer.content.map(shownPart)]
     return {
       toolResult: { toolUseId: id, content, ...(answer.isError && family.tellsErrors ? { status: "error" } : {}) }
     }
   }
 
   const saidParts = (turn: AiTurn, names: ToolNames): ReadonlyArray<Part> => {
-    const said = turn.content.map((block) => saidPart(block, settings))
+    const contentParts = turn.content.map((block) => saidPart(block, settings))
     const calls = turn.calls.map((call) => [callPart(call, names)])
     const isOwn = turn.data?.["model"] === settings.model
-    return arrange(turn.data, said, calls, (part): ReadonlyArray<ReadonlyArray<Part>> => (isOwn ? [[part]] : [])).flat()
+    return arrange(turn.data, contentParts, calls, (part): ReadonlyArray<ReadonlyArray<Part>> =>
+      isOwn ? [[part]] : []
+    ).flat()
   }
 
   return (turn: Turn, names: ToolNames): ReadonlyArray<Message> => {
@@ -172,10 +174,10 @@ const sorted = (layer: JsonObject): JsonObject => {
     if (fields.has(name) || Object.hasOwn(wireNames, name)) own[name] = value
     else others[name] = value
   }
-  const given = own["additionalModelRequestFields"]
+  const ownFields = own["additionalModelRequestFields"]
   return Object.keys(others).length === 0
     ? own
-    : { ...own, additionalModelRequestFields: merge(isObject(given) ? given : {}, others) }
+    : { ...own, additionalModelRequestFields: merge(isObject(ownFields) ? ownFields : {}, others) }
 }
 
 /** Writes a level of thinking in a family's form. Empty if the family has none. */
@@ -211,11 +213,11 @@ const point = (cache: Settings["cache"]): Part => ({
 
 /** Sets cache points after the last two human turns: the end of this request and of the previous one. */
 const pointed = (messages: Array<Message>, settings: Settings): void => {
-  let left = 2
-  for (let at = messages.length - 1; at >= 0 && left > 0; at--) {
+  let pointsLeft = 2
+  for (let at = messages.length - 1; at >= 0 && pointsLeft > 0; at--) {
     const message = messages[at]
     if (message?.role !== "user") continue
-    left--
+    pointsLeft--
     const isText = message.content.every((part) => "text" in part)
     if (settings.family.caches === "all" || isText) {
       messages[at] = { ...message, content: [...message.content, point(settings.cache)] }
@@ -301,8 +303,8 @@ export const makeWriter = (settings: Settings) => {
       text.trim() === "" ? [] : [{ text: wellFormed(text) }]
     )
     const layers = [...settings.parameters, request.parameters]
-    const told = withThinking(layers, thinking)
-    const asked: JsonObject =
+    const thinkingLayers = withThinking(layers, thinking)
+    const formatLayer: JsonObject =
       request.outputSchema === undefined
         ? {}
         : {
@@ -315,10 +317,10 @@ export const makeWriter = (settings: Settings) => {
               }
             }
           }
-    return Result.map(overlay([...told.map(sorted), asked], wireNames, reserved), (parameters) => {
+    return Result.map(overlay([...thinkingLayers.map(sorted), formatLayer], wireNames, reserved), (parameters) => {
       const extra = parameters["additionalModelRequestFields"]
-      const thought = isObject(extra) ? extra["thinking"] : undefined
-      const isThinking = isObject(thought) && thought["type"] === "enabled"
+      const thinkingField = isObject(extra) ? extra["thinking"] : undefined
+      const isThinking = isObject(thinkingField) && thinkingField["type"] === "enabled"
       const { choice, plea } = own.length === 0 ? {} : choiceOf(request, names, family, isThinking)
       if (caches) pointed(messages, settings)
       if (plea !== undefined) withPlea(messages, plea)

@@ -30,15 +30,15 @@ const decideBy = (model: ChatModel["Service"], { certainty = 0.9, logprobs }: Ch
     const run = Effect.provideService(Agent.run(agent, text), ChatModel, model)
     const { newMessages, output, usage } = yield* Effect.mapError(run, toAiError)
     const tokens = isByToken ? newMessages.slice(-1).flatMap(Logprobs.of) : []
-    const read = questions.map((one) => ({
+    const results = questions.map((one) => ({
       key: one.key,
       ...readAnswer(one, valueAt<string | number>(output, one.name) ?? "", tokens, certainty)
     }))
     return {
-      answers: Object.fromEntries(read.map(({ answer, key }) => [key, answer])),
+      answers: Object.fromEntries(results.map(({ answer, key }) => [key, answer])),
       usage: { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens },
       modelId: model.modelId,
-      ...(read.every(({ isCalibrated }) => isCalibrated)
+      ...(results.every(({ isCalibrated }) => isCalibrated)
         ? {}
         : { metadata: { effectDeepagents: { calibrated: false } } })
     }

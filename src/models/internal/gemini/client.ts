@@ -103,9 +103,9 @@ export const makeClient = (
 ): Client => {
   const { timeout, vertex } = connection
   const own = { "content-type": "application/json", ...(key === undefined ? {} : { "x-goog-api-key": key }) }
-  const given = { ...own, ...connection.headers }
-  const headers = revealed(given)
-  const secrets = secretsIn(Object.values(given))
+  const allHeaders = { ...own, ...connection.headers }
+  const headers = revealed(allHeaders)
+  const secrets = secretsIn(Object.values(allHeaders))
   const origin: Origin = { provider, model, secrets }
   const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout, isReaderBound: true })
   const url = `${rootOf(connection)}/${pathOf(model)}:streamGenerateContent?alt=sse`

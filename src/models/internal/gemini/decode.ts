@@ -161,12 +161,12 @@ export const makeDecoder = (
   }
 
   const begin = (part: JsonObject, called: JsonObject): Call<Called> => {
-    const given = stringOf(called["id"]) || undefined
+    const ownId = stringOf(called["id"]) || undefined
     const partial = called["willContinue"] === true || "partialArgs" in called ? makePartialArgs() : undefined
-    const data = defined({ id: given, signature: stringOf(part["thoughtSignature"]) })
+    const data = defined({ id: ownId, signature: stringOf(part["thoughtSignature"]) })
     const name = names.own(stringOf(called["name"]) ?? "")
     const call = turn.call(
-      { id: given ?? makeId(), name, data: { data, partial, problem: undefined } },
+      { id: ownId ?? makeId(), name, data: { data, partial, problem: undefined } },
       partial === undefined ? JSON.stringify(called["args"] ?? {}) : ""
     )
     call.isClosed = partial === undefined
@@ -179,8 +179,8 @@ export const makeDecoder = (
     const { partial } = call.data
     if (partial === undefined) return
     open = call
-    const lost = partial.add(called["partialArgs"])
-    if (lost !== undefined) call.data.problem ??= `the arguments have a part at ${lost}, which can't be put there`
+    const badPath = partial.add(called["partialArgs"])
+    if (badPath !== undefined) call.data.problem ??= `the arguments have a part at ${badPath}, which can't be put there`
     if (called["willContinue"] !== true) close(call, partial)
   }
 

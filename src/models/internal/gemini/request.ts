@@ -195,8 +195,8 @@ const callingOf = (request: ModelRequest, names: ToolNames): JsonObject => {
 const configOf = (request: ModelRequest, names: ToolNames, layers: ReadonlyArray<JsonObject>): JsonObject => {
   const calling = callingOf(request, names)
   if (Object.keys(calling).length === 0) return {}
-  const given = layers.map(({ toolConfig }) => objectOf(objectOf(toolConfig)?.["functionCallingConfig"]) ?? {})
-  return { toolConfig: { functionCallingConfig: Object.assign({}, ...given, calling) } }
+  const callerConfigs = layers.map(({ toolConfig }) => objectOf(objectOf(toolConfig)?.["functionCallingConfig"]) ?? {})
+  return { toolConfig: { functionCallingConfig: Object.assign({}, ...callerConfigs, calling) } }
 }
 
 /**
@@ -217,7 +217,7 @@ export const makeWriter = (settings: Settings) => {
     const { definitions, names } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
     const { format, lost, restore } = outputFormat(request.outputSchema)
-    const asked: JsonObject =
+    const formatLayer: JsonObject =
       format === undefined
         ? {}
         : { generationConfig: { responseMimeType: "application/json", responseJsonSchema: format.schema } }
@@ -231,10 +231,10 @@ export const makeWriter = (settings: Settings) => {
       ...(request.purpose === "turn" ? serverTools : [])
     ]
     const layers = [...settings.parameters, request.parameters]
-    const told = withThinking(layers, thinking)
+    const thinkingLayers = withThinking(layers, thinking)
     const config = declared.length === 0 ? {} : configOf(request, names, layers)
     const text = [wellFormed(request.systemPrompt), ...system].filter((part) => part !== "").join("\n\n")
-    return Result.map(overlay([thinks, ...told, asked, config], wireNames, reserved), (parameters) => ({
+    return Result.map(overlay([thinks, ...thinkingLayers, formatLayer, config], wireNames, reserved), (parameters) => ({
       body: {
         ...parameters,
         contents: turns.flatMap((turn) => write(turn, names)),

@@ -37,9 +37,9 @@ export const makeDecoder = ({ forced, makeId, names, origin }: DecodeContext, si
   const addCall = (piece: JsonObject): void => {
     const called = objectOf(piece["function"]) ?? {}
     const id = stringOf(piece["id"]) || makeId()
-    const given = called["arguments"]
+    const args = called["arguments"]
     const name = names.own(stringOf(called["name"]) ?? "")
-    turn.call({ id, name, data: undefined }, stringOf(given) ?? JSON.stringify(given ?? {}))
+    turn.call({ id, name, data: undefined }, stringOf(args) ?? JSON.stringify(args ?? {}))
   }
 
   const take = (line: string): ModelError | undefined => {

@@ -60,13 +60,15 @@ const names: { readonly [name: string]: string } = {
 const sorted = (layer: JsonObject): JsonObject => {
   const own: Record<string, Json> = {}
   const options: Record<string, Json> = {}
-  for (const [given, value] of Object.entries(layer)) {
-    const name = valueAt(names, given) ?? given
+  for (const [parameter, value] of Object.entries(layer)) {
+    const name = valueAt(names, parameter) ?? parameter
     if (fields.has(name)) own[name] = value
     else options[name] = value
   }
-  const given = own["options"]
-  return Object.keys(options).length === 0 ? own : { ...own, options: merge(isObject(given) ? given : {}, options) }
+  const ownOptions = own["options"]
+  return Object.keys(options).length === 0
+    ? own
+    : { ...own, options: merge(isObject(ownOptions) ? ownOptions : {}, options) }
 }
 
 const picture = /^data:image\/[a-z+.-]+;base64,/
@@ -180,10 +182,10 @@ export const makeWriter = (settings: Settings) => {
     }
     const format = forced?.parameters ?? (tools.length === 0 ? request.outputSchema : undefined)
     const layers = [...settings.parameters, request.parameters]
-    const told = withThinking(layers, think)
+    const thinkingLayers = withThinking(layers, think)
     const base: JsonObject = { options: { num_ctx: settings.window }, truncate: false, shift: false }
-    const asked: JsonObject = format === undefined ? {} : { format: wellFormedObject(format) }
-    return Result.map(overlay([base, ...told.map(sorted), asked], {}, reserved), (parameters) => ({
+    const formatLayer: JsonObject = format === undefined ? {} : { format: wellFormedObject(format) }
+    return Result.map(overlay([base, ...thinkingLayers.map(sorted), formatLayer], {}, reserved), (parameters) => ({
       body: {
         ...parameters,
         model: settings.model,

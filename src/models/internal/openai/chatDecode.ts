@@ -34,8 +34,8 @@ const joinDetails = (details: Array<JsonObject>, piece: JsonObject): void => {
     const more = stringOf(piece[key])
     return before === undefined || more === undefined ? [] : [[key, before + more]]
   })
-  const known = Object.entries(piece).filter(([, value]) => value !== null)
-  details[details.length - 1] = merge(last, Object.fromEntries(known), Object.fromEntries(text))
+  const fields = Object.entries(piece).filter(([, value]) => value !== null)
+  details[details.length - 1] = merge(last, Object.fromEntries(fields), Object.fromEntries(text))
 }
 
 /** The place of reasoning that comes in parts of the content, which is how Mistral's models think. */
@@ -65,29 +65,29 @@ const makeCalls = (turn: Assembler<Said, Called>, makeId: () => string) => {
   const byBoth = new Map<string, Call<Called>>()
   let latest: Call<Called> | undefined
 
-  const find = (index: number | undefined, given: string, isNamed: boolean): Call<Called> | undefined => {
+  const find = (index: number | undefined, wireId: string, isNamed: boolean): Call<Called> | undefined => {
     const last = index === undefined ? latest : byIndex.get(index)
-    if (given === "") return index === undefined && isNamed && last?.name !== "" ? undefined : last
-    const own = byBoth.get(`${index} ${given}`)
+    if (wireId === "") return index === undefined && isNamed && last?.name !== "" ? undefined : last
+    const own = byBoth.get(`${index} ${wireId}`)
     if (own !== undefined) return own
-    if (last?.data.given === "" && index !== undefined) return last
-    return isNamed && index !== undefined ? undefined : byId.get(given)
+    if (last?.data.wireId === "" && index !== undefined) return last
+    return isNamed && index !== undefined ? undefined : byId.get(wireId)
   }
 
   return {
     hasAny: (): boolean => latest !== undefined,
     of: (piece: JsonObject): Call<Called> => {
-      const given = stringOf(piece["id"]) ?? ""
+      const wireId = stringOf(piece["id"]) ?? ""
       const index = placeOf(piece["index"])
-      const known = find(index, given, nameIn(piece) !== "")
-      if (known !== undefined) return known
+      const existingCall = find(index, wireId, nameIn(piece) !== "")
+      if (existingCall !== undefined) return existingCall
       // The server may give one id to several calls, and each answer needs an id of its own.
-      const id = given === "" || byId.has(given) ? makeId() : given
-      latest = turn.addCall({ id, name: "", data: { given, extra: undefined } })
+      const id = wireId === "" || byId.has(wireId) ? makeId() : wireId
+      latest = turn.addCall({ id, name: "", data: { wireId, extra: undefined } })
       byIndex.set(index, latest)
-      if (given !== "") {
-        byId.set(given, latest)
-        byBoth.set(`${index} ${given}`, latest)
+      if (wireId !== "") {
+        byId.set(wireId, latest)
+        byBoth.set(`${index} ${wireId}`, latest)
       }
       return latest
     }
@@ -121,9 +121,9 @@ export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDec
 
   const sayContent = (content: unknown): void => {
     for (const piece of pieces(content)) {
-      const said = piece.kind === "text" && splitter !== undefined ? splitter.push(piece.text) : [piece]
+      const chunks = piece.kind === "text" && splitter !== undefined ? splitter.push(piece.text) : [piece]
       const field = piece.kind === "reasoning" ? inContent : undefined
-      for (const one of said) say(one, field)
+      for (const one of chunks) say(one, field)
     }
   }
 
@@ -135,8 +135,8 @@ export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDec
     const name = nameIn(piece)
     // Some servers repeat the whole name in each piece.
     if (name !== "" && name !== call.name) call.name += name
-    const given = objectOf(piece["function"])?.["arguments"]
-    assembler.write(call, stringOf(given) ?? (objectOf(given) === undefined ? "" : JSON.stringify(given)))
+    const args = objectOf(piece["function"])?.["arguments"]
+    assembler.write(call, stringOf(args) ?? (objectOf(args) === undefined ? "" : JSON.stringify(args)))
     if (call.name !== "") assembler.start(call, names.own(call.name))
   }
 

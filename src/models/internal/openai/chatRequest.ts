@@ -253,18 +253,21 @@ export const makeChatWriter = (settings: ChatSettings) => {
     const request = narrow(given)
     const { definitions, names, restoreCall } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
-    const spoken = mergeTurns(turns.filter(isSaid))
-    const conversation = (ways.humanAfterTools ? spoken : answeredFirst(spoken)).flatMap((turn) => write(turn, names))
+    const mergedTurns = mergeTurns(turns.filter(isSaid))
+    const conversation = (ways.humanAfterTools ? mergedTurns : answeredFirst(mergedTurns)).flatMap((turn) =>
+      write(turn, names)
+    )
     const plea = ways.forcedTools ? undefined : pleaOf(request, names)
     if (plea !== undefined) plead(conversation, plea)
     if (conversation.length === 0) conversation.push({ role: "user", content: placeholders.emptyMessage.text })
     const prompt = [wellFormed(request.systemPrompt), ...system].filter((text) => text !== "").join("\n\n")
     const { format, lost, restore } = outputFormat(request.outputSchema)
-    const asked = format === undefined ? [] : [{ response_format: { type: "json_schema", json_schema: { ...format } } }]
+    const formatLayers =
+      format === undefined ? [] : [{ response_format: { type: "json_schema", json_schema: { ...format } } }]
     const usage = ways.streamOptions ? [{ stream_options: { include_usage: true } }] : []
-    const layers = [...settings.parameters, ...asked, request.parameters]
-    const told = withThinking(layers, thinking)
-    return Result.map(overlay([...usage, ...told], wireNames, reserved), (parameters) => {
+    const layers = [...settings.parameters, ...formatLayers, request.parameters]
+    const thinkingLayers = withThinking(layers, thinking)
+    return Result.map(overlay([...usage, ...thinkingLayers], wireNames, reserved), (parameters) => {
       const tools = toolsOf(definitions)
       const messages: ReadonlyArray<ChatCompletionMessageParam> =
         prompt === "" ? conversation : [systemMessage(prompt), ...conversation]

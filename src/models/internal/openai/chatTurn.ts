@@ -17,7 +17,7 @@ export interface Said {
 /** Data of a call. */
 export interface Called {
   /** The server's own id, empty when it gave none. */
-  readonly given: string
+  readonly wireId: string
   /** Data that has to come back with the call, as Google's signatures of thoughts. */
   extra: JsonObject | undefined
 }
@@ -73,7 +73,7 @@ const usageOf = (usage: JsonObject): Usage.Usage => {
   const inputTokens = cacheReadTokens > prompt ? prompt + cacheReadTokens : prompt
   const unsaid = Math.max(0, (countOf(usage["total_tokens"]) ?? 0) - inputTokens - completion)
   const reasoning = countOf(output?.["reasoning_tokens"]) ?? 0
-  const spent = countOf(usage["cost_in_usd_ticks"])
+  const costTicks = countOf(usage["cost_in_usd_ticks"])
   return Usage.make(
     defined({
       inputTokens,
@@ -81,20 +81,20 @@ const usageOf = (usage: JsonObject): Usage.Usage => {
       cacheReadTokens,
       cacheWriteTokens: countOf(input?.["cache_write_tokens"]) ?? 0,
       reasoningTokens: reasoning === 0 ? unsaid : reasoning,
-      cost: countOf(usage["cost"]) ?? (spent === undefined ? undefined : spent / ticks)
+      cost: countOf(usage["cost"]) ?? (costTicks === undefined ? undefined : costTicks / ticks)
     })
   )
 }
 
 /** Finds the calls that the server repeated under the same id with the same arguments. */
 const repetitionsIn = (calls: ReadonlyArray<Call<Called>>): ReadonlySet<Call> => {
-  const told = new Set<string>()
+  const callKeys = new Set<string>()
   const repeated = new Set<Call>()
   for (const call of calls) {
     const { data, name, raw } = call
-    const said = JSON.stringify([data.given, name, raw.trim()])
-    if (data.given !== "" && told.has(said)) repeated.add(call)
-    told.add(said)
+    const callKey = JSON.stringify([data.wireId, name, raw.trim()])
+    if (data.wireId !== "" && callKeys.has(callKey)) repeated.add(call)
+    callKeys.add(callKey)
   }
   return repeated
 }

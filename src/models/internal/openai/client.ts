@@ -268,7 +268,7 @@ export const makeClient = Effect.fnUntraced(function* (
       )
     return azure?.accessToken === undefined ? ask(client) : Stream.unwrap(Effect.map(asking, ask))
   }
-  const made: Client = {
+  const openAi: Client = {
     originOf,
     call: (own, use) =>
       Effect.flatMap(asking, (asked) =>
@@ -280,5 +280,5 @@ export const makeClient = Effect.fnUntraced(function* (
         readServerEvents((signal) => post(sdk, asked, path, text, signal), { origin: own, eventsOf }, left)
       )
   }
-  return made
+  return openAi
 })

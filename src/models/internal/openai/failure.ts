@@ -14,12 +14,12 @@ const statusOf = (code: unknown): number | undefined => {
 /** Reads the messages of FastAPI's validation errors, without the quoted request. */
 const detailsOf = (detail: unknown): string | undefined => {
   if (typeof detail === "string") return detail
-  const said = listOf(detail).flatMap((one) => {
+  const messages = listOf(detail).flatMap((one) => {
     const { loc, msg } = objectOf(one) ?? {}
     const place = listOf(loc).filter((key) => typeof key === "string" || typeof key === "number")
     return typeof msg === "string" ? [place.length === 0 ? msg : `${place.join(".")}: ${msg}`] : []
   })
-  return said.length === 0 ? undefined : said.join("; ")
+  return messages.length === 0 ? undefined : messages.join("; ")
 }
 
 /** Reads an error object, or a text in its place. */

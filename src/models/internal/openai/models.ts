@@ -23,8 +23,8 @@ export const abilitiesOf = (id: string): ReadonlyArray<Ability> => [
 
 /** Reports whether a model reasons. An unknown model is judged by its family. */
 export const isReasoning = (id: string, catalogue: Catalogue = shipped): boolean => {
-  const known = findModel(id, catalogue)
-  if (known !== undefined) return known.efforts.length > 0
+  const facts = findModel(id, catalogue)
+  if (facts !== undefined) return facts.efforts.length > 0
   // A deployment has any name: `prod-gpt-5-mini`.
   return /(?:^|[^a-z0-9])(?:o[1-9]|gpt-(?:[5-9]|\d\d)|codex)/.test(baseName(id)) && !id.includes("chat")
 }

@@ -15,10 +15,10 @@ export interface Previous {
 
 /** Makes the memory of a session: it finds the last response whose request was the beginning of this history. */
 export const makePrevious = (provider: string) => {
-  let sent: ReadonlyArray<Message> | undefined
+  let lastMessages: ReadonlyArray<Message> | undefined
   return (messages: ReadonlyArray<Message>): Previous | undefined => {
-    const before = sent
-    sent = messages.slice()
+    const before = lastMessages
+    lastMessages = messages.slice()
     const answer = before === undefined ? undefined : messages[before.length]
     if (before === undefined || answer?.role !== "ai" || before.some((message, at) => message !== messages[at])) {
       return undefined
@@ -38,10 +38,10 @@ export async function* sendNew(
   whole: ResponseCreateParamsStreaming | undefined,
   signal: AbortSignal
 ): AsyncGenerator<unknown> {
-  const sent = client.responses.create(body, { signal })
+  const response = client.responses.create(body, { signal })
   yield* await (whole === undefined
-    ? sent
-    : sent.catch((cause: unknown) =>
+    ? response
+    : response.catch((cause: unknown) =>
         isLost(cause) ? client.responses.create(whole, { signal }) : Promise.reject(cause)
       ))
 }

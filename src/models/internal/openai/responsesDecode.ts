@@ -51,19 +51,19 @@ const rejectUnanswerable = (item: JsonObject, { hosted, origin }: DecodeContext)
 export const makeResponsesDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
   const { origin } = context
   const slots = makeSlots()
-  let done = false
+  let isDone = false
 
   const add = (slot: Slot, key: number, delta: string): void => {
     slot.texts.set(key, (slot.texts.get(key) ?? "") + delta)
   }
 
   /** The phase of the message that was said last, once one was. */
-  let spoken: { readonly phase: string | undefined } | undefined
+  let lastMessage: { readonly phase: string | undefined } | undefined
 
   const say = (slot: Slot, key: number, delta: string): void => {
     const phase = stringOf(slot.item["phase"])
-    const isParted = spoken !== undefined && spoken.phase !== phase
-    spoken = { phase }
+    const isParted = lastMessage !== undefined && lastMessage.phase !== phase
+    lastMessage = { phase }
     add(slot, key, delta)
     sink.emit({ _tag: "TextDelta", text: isParted ? parting + delta : delta })
   }
@@ -104,7 +104,7 @@ export const makeResponsesDecoder = (context: DecodeContext, sink: Sink): TurnDe
   }
 
   const finish = (response: JsonObject): ModelError | undefined => {
-    done = true
+    isDone = true
     // The last word: Azure gives the encrypted reasoning only here, some servers give items only here.
     slots.conclude(objectsOf(response["output"]))
     for (const slot of slots.all()) {
@@ -173,7 +173,7 @@ export const makeResponsesDecoder = (context: DecodeContext, sink: Sink): TurnDe
   ])
 
   const take = (input: unknown): ModelError | undefined => {
-    if (done) return undefined
+    if (isDone) return undefined
     const event = objectOf(input)
     if (event === undefined) return badResponse(origin, "an event of the stream is not a JSON object")
     const type = stringOf(event["type"]) ?? ""
@@ -185,8 +185,8 @@ export const makeResponsesDecoder = (context: DecodeContext, sink: Sink): TurnDe
 
   return {
     take,
-    isWhole: () => done,
-    end: () => (done ? undefined : badResponse(origin, "the stream ended before response.completed"))
+    isWhole: () => isDone,
+    end: () => (isDone ? undefined : badResponse(origin, "the stream ended before response.completed"))
   }
 }
 

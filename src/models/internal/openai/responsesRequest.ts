@@ -327,8 +327,8 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     const { damaged, turns } = normalize(request.messages)
     const reasons = settings.reasons || turns.findLast((turn) => didReason(turn, settings)) !== undefined
     const layers = [...settings.parameters, request.parameters]
-    const stored = layers.findLast(({ store }) => store !== undefined)?.["store"] !== false
-    const writeItems = stored ? writeStored : writeForgotten
+    const isStored = layers.findLast(({ store }) => store !== undefined)?.["store"] !== false
+    const writeItems = isStored ? writeStored : writeForgotten
     const changes = changesBehind(turns, request)
     const changesOf = (turn: Turn) => (changes.get(turn) ?? []).flatMap(changeItems)
     const write = (turn: Turn) => [...writeItems(turn, toolNames), ...changesOf(turn)]
@@ -337,13 +337,13 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     const { format, lost, restore } = outputFormat(request.outputSchema)
     const text = format === undefined ? [] : [{ text: { format: { type: "json_schema", ...format } } }]
     const cache = settings.hasCacheKey === true && request.purpose === turnPurpose ? [cacheKeyOf(request)] : []
-    const told = withThinking(
+    const thinkingLayers = withThinking(
       [...cache, ...compactionOf(request), ...settings.parameters, ...text, request.parameters],
       thinking
     )
     const previous =
       settings.hasPrevious === true && request.purpose === turnPurpose ? findPrevious(request.messages) : undefined
-    return Result.map(overlay(told, names, reserved), (parameters) => {
+    return Result.map(overlay(thinkingLayers, names, reserved), (parameters) => {
       const own = definitions.flatMap(
         ({ description, name, parameters: schema, strict = false }, index): Array<OwnTool> => {
           if (hosted.replaced.has(name)) return []
@@ -353,7 +353,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
       )
       const tools = [...serverTools, ...withOptions(own, serverTools)]
       const body = Object.assign({}, parameters, {
-        ...(reasons && !stored
+        ...(reasons && !isStored
           ? { include: [...new Set([...listOf(parameters["include"]), "reasoning.encrypted_content"])] }
           : {}),
         model: settings.model,
@@ -392,13 +392,13 @@ const changeItems = ({ add, again, remove }: ToolChange): ReadonlyArray<Response
   const tools = add.map(({ description, name, parameters }): FunctionTool => {
     return { type: "function", name, description, parameters: { ...parameters }, strict: false }
   })
-  const told = [
+  const notices = [
     ...(again.length === 0 ? [] : [`You can call these tools again: ${again.join(", ")}.`]),
     ...(remove.length === 0 ? [] : [`You can't call these tools any more: ${remove.join(", ")}.`])
   ]
   return [
     ...(tools.length === 0 ? [] : [{ type: "additional_tools", role: "developer", tools } as const]),
-    ...(told.length === 0 ? [] : [{ role: "system", content: wellFormed(told.join("\n")) } as const])
+    ...(notices.length === 0 ? [] : [{ role: "system", content: wellFormed(notices.join("\n")) } as const])
   ]
 }
 

@@ -97,20 +97,20 @@ export const makeSlots = (): Slots => {
 
   const of = (event: JsonObject): Slot => {
     const index = placeOf(event["output_index"])
-    const known = find(event, index)
-    if (known !== undefined) return known
+    const existingSlot = find(event, index)
+    if (existingSlot !== undefined) return existingSlot
     const slot = add(index ?? slots.length)
     if (index !== undefined) byIndex.set(index, slot)
     return slot
   }
 
   const conclude = (output: ReadonlyArray<JsonObject>): void => {
-    const taken = new Map<Slot, JsonObject>()
+    const claims = new Map<Slot, JsonObject>()
     const claim = (slot: Slot | undefined, item: JsonObject): Slot | undefined => {
       if (slot === undefined) return undefined
-      const before = taken.get(slot)
+      const before = claims.get(slot)
       if (before !== undefined && before["arguments"] !== item["arguments"]) return undefined
-      taken.set(slot, item)
+      claims.set(slot, item)
       return slot
     }
     const named = output.map((item) => {
@@ -127,14 +127,14 @@ export const makeSlots = (): Slots => {
     }
     const next = (kind: string): Slot | undefined => {
       const waiting = kinds.get(kind) ?? []
-      for (let one = waiting.at(-1); one !== undefined && taken.has(one); one = waiting.at(-1)) waiting.pop()
+      for (let one = waiting.at(-1); one !== undefined && claims.has(one); one = waiting.at(-1)) waiting.pop()
       return waiting.at(-1)
     }
     // An item that was not streamed stands behind the items before it in the list.
     let last = 0
     output.forEach((item, position) => {
       const free = [byIndex.get(position), next(keyOf(item, "type") ?? ""), next("")].find(
-        (slot) => slot !== undefined && !taken.has(slot) && mayBe(slot, item)
+        (slot) => slot !== undefined && !claims.has(slot) && mayBe(slot, item)
       )
       const slot = named[position] ?? claim(free, item) ?? add(Math.max(last, position))
       learn(slot, item)

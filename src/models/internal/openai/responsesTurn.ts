@@ -64,8 +64,8 @@ const pricedUsage = (slots: ReadonlyArray<Slot>, response: JsonObject, { price }
 export const reasoningText = (slot: Slot): string => {
   const streamed = slot.texts.get(reasoningKey)
   if (streamed !== undefined) return streamed
-  const said = [...objectsOf(slot.item["summary"]), ...objectsOf(slot.item["content"])]
-  return said.flatMap((part) => stringOf(part["text"]) ?? []).join("\n\n")
+  const parts = [...objectsOf(slot.item["summary"]), ...objectsOf(slot.item["content"])]
+  return parts.flatMap((part) => stringOf(part["text"]) ?? []).join("\n\n")
 }
 
 /** Data of a call: the facts of its end. */

@@ -67,11 +67,11 @@ const makeFormat = (given: JsonObject): OutputFormat => {
 
 /** Makes the function that chooses the answer format: strict if the schema allows it, else a hint. */
 export const makeOutputFormat = () => {
-  const made = new WeakMap<JsonObject, OutputFormat>()
+  const cache = new WeakMap<JsonObject, OutputFormat>()
   return (schema: JsonObject | undefined): OutputFormat => {
     if (schema === undefined) return { format: undefined, restore: undefined, lost: [] }
-    const format = made.get(schema) ?? makeFormat(schema)
-    made.set(schema, format)
+    const format = cache.get(schema) ?? makeFormat(schema)
+    cache.set(schema, format)
     return format
   }
 }
@@ -103,12 +103,12 @@ export const makeToolbox = (dialect: Dialect, isStrict = false) => {
     const same = source?.length === tools.length && tools.every((tool, index) => tool === source?.[index])
     if (box !== undefined && same) return box
     const names = makeToolNames(tools, nameLength)
-    const made = tools.map((tool) => writeTool(tool, names, dialect, isStrict))
-    const restores = new Map(tools.map(({ name }, index) => [name, made[index]?.restore]))
+    const wireTools = tools.map((tool) => writeTool(tool, names, dialect, isStrict))
+    const restores = new Map(tools.map(({ name }, index) => [name, wireTools[index]?.restore]))
     source = tools
     box = {
       names,
-      definitions: made.map(({ definition }) => definition),
+      definitions: wireTools.map(({ definition }) => definition),
       restoreCall: (call) => {
         const args = restores.get(call.name)?.(call.arguments)
         return isObject(args) ? { ...call, arguments: args } : call

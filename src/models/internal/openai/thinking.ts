@@ -4,14 +4,14 @@ import type { Ways } from "../servers/servers.ts"
 import { budgetOf, type Effort, effortOf, type ThinkingLevel } from "../turn/thinking.ts"
 
 /** Google takes a level or a budget, not both. */
-const google = (level: ThinkingLevel, taken: ReadonlyArray<Effort> | undefined): JsonObject =>
+const google = (level: ThinkingLevel, efforts: ReadonlyArray<Effort> | undefined): JsonObject =>
   typeof level === "object"
     ? { extra_body: { google: { thinking_config: { thinking_budget: level.budget } } } }
-    : effort(level, taken)
+    : effort(level, efforts)
 
-const effort = (level: ThinkingLevel, taken: ReadonlyArray<Effort> | undefined): JsonObject => {
-  const chosen = effortOf(level, taken)
-  return chosen === undefined ? {} : { reasoning_effort: chosen }
+const effort = (level: ThinkingLevel, efforts: ReadonlyArray<Effort> | undefined): JsonObject => {
+  const bestEffort = effortOf(level, efforts)
+  return bestEffort === undefined ? {} : { reasoning_effort: bestEffort }
 }
 
 /** OpenRouter maps its own parameter to each model. */
@@ -23,43 +23,43 @@ const openrouter = (level: ThinkingLevel): JsonObject => {
 const isOff = (level: ThinkingLevel): boolean => budgetOf(level) === 0
 
 /**
- * Writes the fields for a level. `taken` lists the accepted efforts, if known. A model without efforts gets no field.
+ * Writes the fields for a level. `efforts` lists the accepted efforts, if known. A model without efforts gets no field.
  */
 export const thinkingFields = (
   how: Ways["thinking"],
   level: ThinkingLevel,
-  taken: ReadonlyArray<Effort> | undefined
+  efforts: ReadonlyArray<Effort> | undefined
 ): JsonObject => {
-  if (taken !== undefined && taken.length === 0) return {}
+  if (efforts !== undefined && efforts.length === 0) return {}
   switch (how) {
     case "effort":
-      return effort(level, taken)
+      return effort(level, efforts)
     case "google":
-      return google(level, taken)
+      return google(level, efforts)
     case "reasoning":
       return openrouter(level)
     case "toggle": {
-      const chosen = effortOf(level, taken)
-      const canBeOff = taken?.includes("none") ?? true
+      const bestEffort = effortOf(level, efforts)
+      const canBeOff = efforts?.includes("none") ?? true
       return {
         ...(canBeOff ? { reasoning: { enabled: !isOff(level) } } : {}),
-        ...(chosen === undefined || chosen === "none" || taken === undefined || taken.length < 3
+        ...(bestEffort === undefined || bestEffort === "none" || efforts === undefined || efforts.length < 3
           ? {}
-          : { reasoning_effort: chosen })
+          : { reasoning_effort: bestEffort })
       }
     }
     case "deepseek": {
       if (isOff(level)) return { thinking: { type: "disabled" } }
-      const chosen = effortOf(
+      const bestEffort = effortOf(
         level,
-        taken?.filter((one) => one !== "none")
+        efforts?.filter((one) => one !== "none")
       )
-      return { thinking: { type: "enabled" }, ...(chosen === undefined ? {} : { reasoning_effort: chosen }) }
+      return { thinking: { type: "enabled" }, ...(bestEffort === undefined ? {} : { reasoning_effort: bestEffort }) }
     }
     case "template":
       return {
         chat_template_kwargs: { enable_thinking: !isOff(level) },
-        ...(isOff(level) ? {} : effort(level, taken))
+        ...(isOff(level) ? {} : effort(level, efforts))
       }
   }
 }

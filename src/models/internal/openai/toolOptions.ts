@@ -31,19 +31,19 @@ const grouped = (tools: ReadonlyArray<OwnTool>): ReadonlyArray<FunctionTool | Na
     // The API knows no `null` in a namespace.
     const { description, ...rest } = own
     const inner: NamespaceTool.Function = { ...rest, ...(typeof description === "string" ? { description } : {}) }
-    const known = spaces.get(space.name)
-    if (known !== undefined) {
-      known.tools.push(inner)
+    const sharedSpace = spaces.get(space.name)
+    if (sharedSpace !== undefined) {
+      sharedSpace.tools.push(inner)
       return []
     }
-    const made: NamespaceTool = {
+    const newSpace: NamespaceTool = {
       type: "namespace",
       name: wellFormed(space.name),
       description: wellFormed(space.description),
       tools: [inner]
     }
-    spaces.set(space.name, made)
-    return [made]
+    spaces.set(space.name, newSpace)
+    return [newSpace]
   })
 }
 

@@ -83,7 +83,7 @@ const flattened = (schema: JsonObject): JsonObject | undefined => {
 export const adaptSchema = (given: JsonObject, rules: SchemaRules): AdaptedSchema | undefined => {
   const root = inlineRoot(given)
   const removed: Array<string> = []
-  let lost = false
+  let isLossy = false
 
   const many = (schemas: Json | undefined, path: string): JsonObject =>
     isObject(schemas)
@@ -93,7 +93,8 @@ export const adaptSchema = (given: JsonObject, rules: SchemaRules): AdaptedSchem
   const object = (schema: JsonObject, path: string): JsonObject => {
     const { additionalProperties, properties } = schema
     const open = additionalProperties !== undefined && additionalProperties !== false
-    if ("patternProperties" in schema || isObject(additionalProperties) || (open && !isObject(properties))) lost = true
+    if ("patternProperties" in schema || isObject(additionalProperties) || (open && !isObject(properties)))
+      isLossy = true
     const required = requiredOf(schema)
     const own = many(properties, path)
     const adapted = Object.fromEntries(
@@ -114,42 +115,42 @@ export const adaptSchema = (given: JsonObject, rules: SchemaRules): AdaptedSchem
   /** Keeps the keywords that are enforced, and notes the others for the description. */
   const keywordsOf = (schema: JsonObject, path: string) => {
     const notes: Array<string> = []
-    const kept: Record<string, Json> = {}
+    const keywords: Record<string, Json> = {}
     for (const [key, value] of Object.entries(schema)) {
-      if (structural.has(key) || rules.keywords.has(key)) kept[key] = value
-      else if (key === "format" && typeof value === "string" && rules.formats.has(value)) kept[key] = value
-      else if (key === "const") kept["enum"] = [value]
+      if (structural.has(key) || rules.keywords.has(key)) keywords[key] = value
+      else if (key === "format" && typeof value === "string" && rules.formats.has(value)) keywords[key] = value
+      else if (key === "const") keywords["enum"] = [value]
       else if (!annotations.has(key) && !["additionalProperties", "oneOf", "definitions", "$ref"].includes(key)) {
         removed.push(`${path}: ${key}`)
         notes.push(`${key}: ${JSON.stringify(value)}`)
       }
     }
-    return { kept, notes }
+    return { keywords, notes }
   }
 
   const visit = (node: Json, path: string): JsonObject => {
     const schema = isObject(node) ? flattened(node) : undefined
     if (schema === undefined || "prefixItems" in schema || "not" in schema || "if" in schema) {
-      lost = true
+      isLossy = true
       return {}
     }
     const name = refName(schema["$ref"])
     if (name !== undefined) return { $ref: `#/$defs/${name}` }
     if (schema["$ref"] === "#") return { $ref: "#" }
-    const { kept, notes } = keywordsOf(schema, path)
+    const { keywords, notes } = keywordsOf(schema, path)
     const union = membersOf(schema)
-    if (union !== undefined) kept["anyOf"] = union.map((member, index) => visit(member, `${path}[${index}]`))
-    if (schema["type"] === "array") kept["items"] = visit(schema["items"] ?? true, `${path}[]`)
-    if (schema["type"] === "object") Object.assign(kept, object(schema, path))
-    if (!["type", "anyOf", "enum"].some((key) => key in kept)) lost = true
-    delete kept["$defs"]
-    return noted(kept, notes)
+    if (union !== undefined) keywords["anyOf"] = union.map((member, index) => visit(member, `${path}[${index}]`))
+    if (schema["type"] === "array") keywords["items"] = visit(schema["items"] ?? true, `${path}[]`)
+    if (schema["type"] === "object") Object.assign(keywords, object(schema, path))
+    if (!["type", "anyOf", "enum"].some((key) => key in keywords)) isLossy = true
+    delete keywords["$defs"]
+    return noted(keywords, notes)
   }
 
   const definitions = definitionsOf(root)
   const schema = visit(root, "$")
   const defs = many(definitions, "$defs")
-  if (lost || schema["type"] !== "object" || "anyOf" in schema) return undefined
+  if (isLossy || schema["type"] !== "object" || "anyOf" in schema) return undefined
   return {
     schema: Object.keys(defs).length === 0 ? schema : merge(schema, { $defs: defs }),
     removed,
@@ -178,8 +179,8 @@ const withoutNulls = (given: Json | undefined, value: Json, root: JsonObject): J
   const schema = resolve(given, root)
   const union = schema === undefined ? undefined : membersOf(schema)
   if (union !== undefined) {
-    const meant = union.find((member) => fits(resolve(member, root), value))
-    return meant === undefined ? value : withoutNulls(meant, value, root)
+    const variant = union.find((member) => fits(resolve(member, root), value))
+    return variant === undefined ? value : withoutNulls(variant, value, root)
   }
   if (schema === undefined) return value
   if (Array.isArray(value)) return value.map((item) => withoutNulls(schema["items"], item, root))

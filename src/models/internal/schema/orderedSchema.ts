@@ -159,17 +159,17 @@ const isOnlyNull = (values: Json | undefined, type: Json | undefined): boolean =
  */
 export const ordered = (root: JsonObject): { readonly schema: JsonObject; readonly definitions: JsonObject } => {
   const names = new Map<JsonObject, string>()
-  const taken = new Set<string>()
+  const usedNames = new Set<string>()
   const todo: Array<JsonObject> = []
 
   const nameOf = (target: JsonObject, path: ReadonlyArray<string>): string => {
-    const known = names.get(target)
-    if (known !== undefined) return known
+    const definitionName = names.get(target)
+    if (definitionName !== undefined) return definitionName
     const base = (path.at(-1) ?? "root").replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 48) || "schema"
     let name = base
-    for (let number = 2; taken.has(name); number++) name = `${base}_${number}`
+    for (let number = 2; usedNames.has(name); number++) name = `${base}_${number}`
     names.set(target, name)
-    taken.add(name)
+    usedNames.add(name)
     todo.push(target)
     return name
   }
@@ -198,8 +198,8 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
 
   const visitAll = (nodes: ReadonlyArray<Json>, depth: number, of: JsonObject | undefined): ReadonlyArray<JsonObject> =>
     nodes.flatMap((node) => {
-      const made = node === false ? undefined : visit(node, depth, of)
-      return made === undefined ? [] : [made]
+      const schema = node === false ? undefined : visit(node, depth, of)
+      return schema === undefined ? [] : [schema]
     })
 
   /** Keeps the place of each member: `false`, and what can't be told, become anything. */
@@ -216,13 +216,14 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
   /**
    * Drops `not` and `if`, and makes `oneOf` an `anyOf`, where less is left of their schemas: they would refuse more.
    */
-  const keepTrue = (node: JsonObject, kept: Record<string, Json>): void => {
-    const isTrue = (key: string): boolean => kept[key] === undefined || saysAll(node[key] ?? null, kept[key])
-    if (!isTrue("not")) delete kept["not"]
-    if (!isTrue("if")) for (const key of ["if", "then", "else"]) delete kept[key]
+  const keepTrue = (node: JsonObject, ownKeywords: Record<string, Json>): void => {
+    const isTrue = (key: string): boolean =>
+      ownKeywords[key] === undefined || saysAll(node[key] ?? null, ownKeywords[key])
+    if (!isTrue("not")) delete ownKeywords["not"]
+    if (!isTrue("if")) for (const key of ["if", "then", "else"]) delete ownKeywords[key]
     if (isTrue("oneOf")) return
-    kept["anyOf"] ??= kept["oneOf"] ?? []
-    delete kept["oneOf"]
+    ownKeywords["anyOf"] ??= ownKeywords["oneOf"] ?? []
+    delete ownKeywords["oneOf"]
   }
 
   const keywordOf = (key: string, value: Json, depth: number, of: JsonObject | undefined): Json | undefined => {
@@ -237,29 +238,29 @@ export const ordered = (root: JsonObject): { readonly schema: JsonObject; readon
   }
 
   const nodeOf = (node: JsonObject, depth: number, of: JsonObject | undefined): JsonObject => {
-    const kept: Record<string, Json> = {}
+    const ownKeywords: Record<string, Json> = {}
     const type = typeOf(node)
-    if (type !== undefined) kept["type"] = type
+    if (type !== undefined) ownKeywords["type"] = type
     for (const [key, value] of Object.entries(node)) {
       const own = keywordOf(key, value, depth, of)
-      if (own !== undefined) kept[key] = own
+      if (own !== undefined) ownKeywords[key] = own
     }
-    if (isOnlyNull(kept["enum"], type)) delete kept["enum"]
-    keepTrue(node, kept)
+    if (isOnlyNull(ownKeywords["enum"], type)) delete ownKeywords["enum"]
+    keepTrue(node, ownKeywords)
     const { items, patternProperties, properties, required } = node
-    if (Array.isArray(items) && items.length > 0) kept["prefixItems"] = visitTuple(items, depth + 1)
-    if (isList(type)) kept["items"] ??= {}
+    if (Array.isArray(items) && items.length > 0) ownKeywords["prefixItems"] = visitTuple(items, depth + 1)
+    if (isList(type)) ownKeywords["items"] ??= {}
     if (isObject(patternProperties)) {
       const sound = Object.entries(patternProperties).filter(([pattern]) => isPattern(pattern))
-      kept["patternProperties"] = visitNamed(Object.fromEntries(sound), depth + 1)
+      ownKeywords["patternProperties"] = visitNamed(Object.fromEntries(sound), depth + 1)
     }
     if (isObject(properties)) {
       const own = visitNamed(properties, depth + 1)
       const named = [...new Set(stringsOf(required).map(wellFormed))].filter((key) => Object.hasOwn(own, key))
-      kept["properties"] = own
-      if (named.length > 0) kept["required"] = named
+      ownKeywords["properties"] = own
+      if (named.length > 0) ownKeywords["required"] = named
     }
-    return kept
+    return ownKeywords
   }
 
   const schema = visit(root, 0, root) ?? {}

@@ -21,7 +21,7 @@ export const anthropicKey = /^[a-zA-Z0-9_.-]{1,64}$/
 
 /** The definitions that a schema still refers to. */
 const usedDefinitions = (schema: JsonObject, definitions: JsonObject): JsonObject => {
-  const found = new Set<string>()
+  const usedNames = new Set<string>()
   const todo: Array<Json> = [schema]
   for (let value = todo.pop(); value !== undefined; value = todo.pop()) {
     if (Array.isArray(value)) todo.push(...value)
@@ -30,11 +30,11 @@ const usedDefinitions = (schema: JsonObject, definitions: JsonObject): JsonObjec
     const { $ref } = value
     const target = definitionOf(value, definitions)
     const name = typeof $ref === "string" ? $ref.slice(refPrefix.length) : ""
-    if (target === undefined || found.has(name)) continue
-    found.add(name)
+    if (target === undefined || usedNames.has(name)) continue
+    usedNames.add(name)
     todo.push(target)
   }
-  return Object.fromEntries(Object.entries(definitions).filter(([name]) => found.has(name)))
+  return Object.fromEntries(Object.entries(definitions).filter(([name]) => usedNames.has(name)))
 }
 
 /** Keywords that may stand at the root beside the properties. */
@@ -62,8 +62,8 @@ const withClaudeKeys = (schema: JsonObject): JsonObject => {
   const others = entries.filter(([key]) => !anthropicKey.test(key))
   if (others.length === 0) return schema
   const needed = stringsOf(required)
-  const kept = needed.filter((key) => anthropicKey.test(key))
-  const told = others.map(
+  const requiredKeys = needed.filter((key) => anthropicKey.test(key))
+  const notes = others.map(
     ([key, value]) => `${JSON.stringify(key)}${needed.includes(key) ? " (required)" : ""}: ${JSON.stringify(value)}`
   )
   const rest = omitKeys(schema, "required", "additionalProperties")
@@ -71,9 +71,9 @@ const withClaudeKeys = (schema: JsonObject): JsonObject => {
     {
       ...rest,
       properties: Object.fromEntries(entries.filter(([key]) => anthropicKey.test(key))),
-      ...(kept.length === 0 ? {} : { required: kept })
+      ...(requiredKeys.length === 0 ? {} : { required: requiredKeys })
     },
-    `There are more properties, with exactly these names and schemas: ${told.join("; ")}`
+    `There are more properties, with exactly these names and schemas: ${notes.join("; ")}`
   )
 }
 

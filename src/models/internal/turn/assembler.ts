@@ -131,7 +131,7 @@ export const makeAssembler = <Said = undefined, Called = undefined>(sink: Sink, 
     const toolCalls: Array<ToolCall> = []
     const malformedToolCalls: Array<MalformedToolCall> = []
     const order: Array<Place | "malformed"> = []
-    const read = makeCallReader()
+    const readCall = makeCallReader()
     const add = (block: Block | undefined): void => {
       if (block === undefined) return
       content.push(block)
@@ -144,7 +144,7 @@ export const makeAssembler = <Said = undefined, Called = undefined>(sink: Sink, 
       const { cut = false, problem, providerData } = facts
       const one =
         problem === undefined
-          ? read({ id, name, raw, cut, providerData })
+          ? readCall({ id, name, raw, cut, providerData })
           : Result.fail<MalformedToolCall>({ id, name, raw, problem })
       if (one === undefined) return
       if (Result.isSuccess(one)) toolCalls.push(restoreCall(one.success))

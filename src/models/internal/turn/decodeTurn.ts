@@ -29,13 +29,13 @@ export interface TurnDecoder<Event> {
 const grace = "1 second"
 
 /**
- * Decodes a turn. Types of events that nobody knows are logged at debug level, each once: `known` remembers them for as
+ * Decodes a turn. It logs unknown types of events at debug level, each once. `reportedEvents` remembers them for as
  * long as its owner lives.
  */
 export const decodeTurn = <Event, R>(
   events: Stream.Stream<Event, ModelError, R>,
   makeDecoder: (sink: Sink) => TurnDecoder<Event>,
-  known: Set<string>
+  reportedEvents: Set<string>
 ): Stream.Stream<TurnPart, ModelError, R> =>
   Stream.transformPull(events, (pull) =>
     Effect.sync(() => {
@@ -46,8 +46,8 @@ export const decodeTurn = <Event, R>(
       const sink: Sink = {
         emit: (part) => void parts.push(part),
         unknown: (type) => {
-          if (known.has(type)) return
-          known.add(type)
+          if (reportedEvents.has(type)) return
+          reportedEvents.add(type)
           fresh.push(type)
         }
       }
@@ -55,9 +55,9 @@ export const decodeTurn = <Event, R>(
       type Next = Pull.Pull<Array.NonEmptyReadonlyArray<TurnPart>, ModelError, void, R>
 
       const deliver = (): Next => {
-        const said = parts
+        const batch = parts
         parts = []
-        const next: Next = Array.isReadonlyArrayNonEmpty(said) ? Effect.succeed(said) : read
+        const next: Next = Array.isReadonlyArrayNonEmpty(batch) ? Effect.succeed(batch) : nextParts
         if (fresh.length === 0) return next
         const types = fresh.join(", ")
         fresh = []
@@ -73,7 +73,7 @@ export const decodeTurn = <Event, R>(
         }
         return deliver()
       })
-      const read: Next = Effect.suspend((): Next => {
+      const nextParts: Next = Effect.suspend((): Next => {
         if (failure !== undefined) return Effect.fail(failure)
         if (over) return Cause.done()
         return Pull.catchDone(more, () => {
@@ -82,6 +82,6 @@ export const decodeTurn = <Event, R>(
           return deliver()
         })
       })
-      return read
+      return nextParts
     })
   )

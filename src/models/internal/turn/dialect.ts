@@ -130,16 +130,16 @@ export const saidOf = (
   dialect: Dialect,
   data: JsonObject | undefined
 ): ReadonlyArray<Said> => {
-  const said: Array<Said> = []
+  const content: Array<Said> = []
   for (const block of blocks) {
     if (block.type === "reasoning") {
-      if (isSentBack(block, dialect)) said.push(textOf(block))
+      if (isSentBack(block, dialect)) content.push(textOf(block))
     } else if (block.type !== "text") {
       const isReturned = isSound(block) && dialect.madeMedia?.(block, data) === true
       const { providerData } = block
       const own = providerData === undefined ? {} : { providerData }
-      said.push(isReturned ? { ...standIn(block), ...own, media: unwrapped(block) } : standIn(block))
-    } else if (!isBlank(block)) said.push(textOf(block))
+      content.push(isReturned ? { ...standIn(block), ...own, media: unwrapped(block) } : standIn(block))
+    } else if (!isBlank(block)) content.push(textOf(block))
   }
-  return said
+  return content
 }

@@ -146,8 +146,8 @@ const step = (
   if (message === undefined || message.role === "tool") return { turns: [], to }
   if (message.role === "human") {
     const content = contentOf(message.content, dialect, "human")
-    const shown = content.length === 0 ? [placeholders.emptyMessage] : content
-    return { turns: [{ role: "human", content: shown, index, ...optionsOf(message) }], to }
+    const visibleContent = content.length === 0 ? [placeholders.emptyMessage] : content
+    return { turns: [{ role: "human", content: visibleContent, index, ...optionsOf(message) }], to }
   }
   if (message.role === "system") {
     const blocks = contentOf(message.content, dialect, "system")
@@ -201,7 +201,7 @@ const bounded = (turns: ReadonlyArray<Turn>, dialect: Dialect): ReadonlyArray<Tu
  * not grow with the history.
  */
 export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Message>) => Normalized) => {
-  const seen: Array<Message> = []
+  const previousHistory: Array<Message> = []
   const damaged: Array<{ readonly index: number; readonly name: string }> = []
   const turns: Array<Turn> = []
   const marks: Array<Mark> = []
@@ -210,10 +210,10 @@ export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Messa
   /** Drops the turns of changed messages, and the last step, which may have got answers. */
   const rewind = (history: ReadonlyArray<Message>): number => {
     let same = 0
-    while (same < seen.length && seen[same] === history[same]) same++
+    while (same < previousHistory.length && previousHistory[same] === history[same]) same++
     let last = marks.pop()
     while (last !== undefined && last.from >= same && marks.length > 0) last = marks.pop()
-    seen.length = same
+    previousHistory.length = same
     while ((damaged.at(-1)?.index ?? -1) >= same) damaged.pop()
     turns.length = last?.turns ?? 0
     ids.rewind(last?.ids ?? 0)
@@ -224,14 +224,14 @@ export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Messa
     for (let from = rewind(history); from < history.length;) {
       marks.push({ from, turns: turns.length, ids: ids.count() })
       const leading = turns.at(-1)?.role === "system" || turns.length === 0
-      const done = step(history, from, leading, dialect, ids)
-      turns.push(...done.turns)
-      from = done.to
+      const stepResult = step(history, from, leading, dialect, ids)
+      turns.push(...stepResult.turns)
+      from = stepResult.to
     }
-    for (let index = seen.length; index < history.length; index++) {
+    for (let index = previousHistory.length; index < history.length; index++) {
       const message = history[index]
       if (message === undefined) continue
-      seen.push(message)
+      previousHistory.push(message)
       for (const block of message.content) {
         if ((block.type === "image" || block.type === "file") && !isSound(block)) {
           damaged.push({ index, name: wellFormed(nameOf(block)) })
@@ -249,8 +249,8 @@ export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Messa
 const joined = new WeakMap<Turn, { readonly first: Turn; readonly whole: Turn }>()
 
 const joinTurns = (first: Turn, second: Turn): Turn | undefined => {
-  const known = joined.get(second)
-  if (known?.first === first) return known.whole
+  const pair = joined.get(second)
+  if (pair?.first === first) return pair.whole
   if (first.role === "human" && second.role === "human") {
     return { ...first, content: [...first.content, ...second.content] }
   }
@@ -286,13 +286,13 @@ export const keepLast = <Key, A>(make: (key: Key) => A): ((key: Key) => A) => {
 
 /** Caches the written form of turns until a turn or the names of the tools change. */
 export const rememberTurns = <Names, A>(write: (turn: Turn, names: Names) => ReadonlyArray<A>) => {
-  let written = new WeakMap<Turn, ReadonlyArray<A>>()
-  let writtenFor: Names | undefined
+  let cache = new WeakMap<Turn, ReadonlyArray<A>>()
+  let cachedNames: Names | undefined
   return (turn: Turn, names: Names): ReadonlyArray<A> => {
-    if (writtenFor !== names) written = new WeakMap()
-    writtenFor = names
-    const parts = written.get(turn) ?? write(turn, names)
-    written.set(turn, parts)
+    if (cachedNames !== names) cache = new WeakMap()
+    cachedNames = names
+    const parts = cache.get(turn) ?? write(turn, names)
+    cache.set(turn, parts)
     return parts
   }
 }

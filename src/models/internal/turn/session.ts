@@ -77,7 +77,7 @@ export const makeSessions = <Event, E = never>(
   makeWriter: Effect.Effect<Write<Event>, E>,
   efforts?: Efforts
 ): Effect.Effect<ModelSession, E> => {
-  const known = new Set<string>()
+  const reportedEvents = new Set<string>()
   const warnOfSchema = makeSchemaWarner(model)
   const warnOfThinking = makeThinkingWarner(model)
   return Effect.map(makeWriter, (write) => {
@@ -86,12 +86,12 @@ export const makeSessions = <Event, E = never>(
     const turn = Effect.fnUntraced(function* (request: ModelRequest): Effect.fn.Return<Turn, ModelError> {
       const refused = refuseOptions(request)
       if (refused !== undefined) return yield* refused
-      const written = yield* Effect.mapError(write(request, yield* IdGenerator), (failure) =>
+      const wireRequest = yield* Effect.mapError(write(request, yield* IdGenerator), (failure) =>
         typeof failure === "string" ? reservedParameter(model.provider, model.model, failure) : failure
       )
-      const { damaged, effort, events, lost = [], makeDecoder, unheard = false, warnings = [] } = written
+      const { damaged, effort, events, lost = [], makeDecoder, unheard = false, warnings = [] } = wireRequest
       const all = [warnOfMedia(damaged), warnOfSchema(lost), warnOfThinking(unheard), ...warnings]
-      const parts = decodeTurn(events, makeDecoder, known)
+      const parts = decodeTurn(events, makeDecoder, reportedEvents)
       const tried =
         effort === undefined || efforts === undefined
           ? parts

@@ -12,8 +12,8 @@ const decoder = new TextDecoder("utf-8", { fatal: true })
 /** The text of a file that is one, in its name's frame; `undefined` for everything else. */
 export const textOfFile = ({ name, source }: FileBlock): TextBlock | undefined => {
   if (source.kind !== "base64" || !readable.test(source.mimeType.trim().toLowerCase())) return undefined
-  const said = Result.flatMap(Base64.decode(source.data), (bytes) => Result.try(() => decoder.decode(bytes)))
-  if (Result.isFailure(said) || said.success.includes("\0") || said.success.trim() === "") return undefined
+  const fileText = Result.flatMap(Base64.decode(source.data), (bytes) => Result.try(() => decoder.decode(bytes)))
+  if (Result.isFailure(fileText) || fileText.success.includes("\0") || fileText.success.trim() === "") return undefined
   const title = oneLine(name ?? "").replaceAll('"', "'")
-  return text(`<file${title === "" ? "" : ` name="${title}"`}>\n${said.success.trimEnd()}\n</file>`)
+  return text(`<file${title === "" ? "" : ` name="${title}"`}>\n${fileText.success.trimEnd()}\n</file>`)
 }

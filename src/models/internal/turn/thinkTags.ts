@@ -37,54 +37,54 @@ export const makeThinkSplitter = (tags: ThinkTags) => {
   /** Blanks that belong to whoever speaks next, if anybody does. */
   let blanks = ""
   /** Texts that could be the beginning of a tag. */
-  let held = ""
+  let pending = ""
   /** Nothing of this reasoning was said: blanks at its beginning are dropped. */
   let fresh = true
   /** The answer has not begun, and blanks before it are its own. */
   let first = true
 
-  const reason = (text: string, said: Array<Said>): void => {
+  const reason = (text: string, pieces: Array<Said>): void => {
     const body = text.trimEnd()
     if (body !== "") {
       const own = fresh ? body.trimStart() : blanks + body
       fresh = false
       blanks = ""
-      said.push({ kind: "reasoning", text: own })
+      pieces.push({ kind: "reasoning", text: own })
     }
     blanks += text.slice(body.length)
   }
 
   /** Decides as much as can be; says whether there is more to decide. */
-  const step = (said: Array<Said>): boolean => {
+  const step = (pieces: Array<Said>): boolean => {
     if (state === "text") {
-      const text = blanks + held
-      if (text !== "") said.push({ kind: "text", text })
+      const text = blanks + pending
+      if (text !== "") pieces.push({ kind: "text", text })
       blanks = ""
-      held = ""
+      pending = ""
       return false
     }
     if (state === "start") {
-      const rest = held.trimStart()
-      blanks += held.slice(0, held.length - rest.length)
-      held = rest
+      const rest = pending.trimStart()
+      blanks += pending.slice(0, pending.length - rest.length)
+      pending = rest
       if (!rest.startsWith(tags.open)) {
         if (tags.open.startsWith(rest)) return false
         if (!first) blanks = ""
         state = "text"
         return true
       }
-      held = rest.slice(tags.open.length)
+      pending = rest.slice(tags.open.length)
       blanks = ""
       fresh = true
       state = "reasoning"
       return true
     }
-    const at = held.indexOf(tags.close)
-    const cut = at >= 0 ? at : held.length - beginning(held, tags.close)
-    reason(held.slice(0, cut), said)
-    held = held.slice(cut)
+    const at = pending.indexOf(tags.close)
+    const cut = at >= 0 ? at : pending.length - beginning(pending, tags.close)
+    reason(pending.slice(0, cut), pieces)
+    pending = pending.slice(cut)
     if (at < 0) return false
-    held = held.slice(tags.close.length)
+    pending = pending.slice(tags.close.length)
     blanks = ""
     first = false
     state = "start"
@@ -93,20 +93,20 @@ export const makeThinkSplitter = (tags: ThinkTags) => {
 
   return {
     push: (chunk: string): ReadonlyArray<Said> => {
-      const said: Array<Said> = []
-      held += chunk
-      while (step(said)) continue
-      return said
+      const pieces: Array<Said> = []
+      pending += chunk
+      while (step(pieces)) continue
+      return pieces
     },
     /** Gives the text that was held back. Reasoning without its closing tag stays reasoning. */
     end: (): ReadonlyArray<Said> => {
-      const said: Array<Said> = []
-      if (state === "reasoning") reason(held, said)
-      const text = state === "start" ? (first ? blanks : "") + held : ""
-      if (text !== "") said.push({ kind: "text", text })
-      held = ""
+      const pieces: Array<Said> = []
+      if (state === "reasoning") reason(pending, pieces)
+      const text = state === "start" ? (first ? blanks : "") + pending : ""
+      if (text !== "") pieces.push({ kind: "text", text })
+      pending = ""
       blanks = ""
-      return said
+      return pieces
     }
   }
 }

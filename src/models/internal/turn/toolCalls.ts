@@ -52,14 +52,14 @@ export const toCall = (call: StreamedCall): Result.Result<ToolCall, MalformedToo
  * call under a used id can't be answered, so it is not executed.
  */
 export const makeCallReader = () => {
-  const told = new Map<string, string>()
+  const callsById = new Map<string, string>()
   return (call: StreamedCall): Result.Result<ToolCall, MalformedToolCall> | undefined => {
     const { id, name, raw } = call
-    const said = `${name} ${raw.trim()}`
-    const before = id === "" ? undefined : told.get(id)
-    if (before === said) return undefined
+    const callText = `${name} ${raw.trim()}`
+    const before = id === "" ? undefined : callsById.get(id)
+    if (before === callText) return undefined
     if (before === undefined) {
-      told.set(id, said)
+      callsById.set(id, callText)
       return toCall(call)
     }
     return Result.fail(malformed(call, "another call of the same answer has its id"))
@@ -73,9 +73,9 @@ export const sortCalls = (
 ): { readonly toolCalls: ReadonlyArray<ToolCall>; readonly malformedToolCalls: ReadonlyArray<MalformedToolCall> } => {
   const toolCalls: Array<ToolCall> = []
   const malformedToolCalls: Array<MalformedToolCall> = []
-  const read = makeCallReader()
+  const readCall = makeCallReader()
   for (const call of calls) {
-    const one = read(call)
+    const one = readCall(call)
     if (one === undefined) continue
     Result.match(one, {
       onSuccess: (good) => toolCalls.push(settle(good)),

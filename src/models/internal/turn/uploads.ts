@@ -62,11 +62,12 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Uploaded))
 const encode = Schema.encodeEffect(Schema.fromJsonString(Uploaded))
 
 /** Words of providers for a file that is gone. */
-const gone =
+const gonePattern =
   /no such file|\bfile.{0,160}(?:not found|not exist|expired|deleted|no longer)|(?:not found|not exist|no such|expired).{0,80}\bfile/i
 
 const isGone = ({ detail = "", reason }: ModelError): boolean =>
-  (reason._tag === "InvalidRequest" || reason._tag === "Permission" || reason._tag === "Unknown") && gone.test(detail)
+  (reason._tag === "InvalidRequest" || reason._tag === "Permission" || reason._tag === "Unknown") &&
+  gonePattern.test(detail)
 
 /** The ids of files, by the hash of their content. */
 const makeIds = ({ model, options: { store }, provider }: Uploading) => {
@@ -82,10 +83,10 @@ const makeIds = ({ model, options: { store }, provider }: Uploading) => {
       const key = keyOf(hash)
       const text = memory.get(key) ?? (store === undefined ? undefined : yield* Effect.catch(store.get(key), warn))
       if (text === undefined) return undefined
-      const found = yield* Effect.orElseSucceed(decode(text), () => undefined)
-      if (found?.until !== undefined && found.until - margin < (yield* Clock.currentTimeMillis)) return undefined
+      const upload = yield* Effect.orElseSucceed(decode(text), () => undefined)
+      if (upload?.until !== undefined && upload.until - margin < (yield* Clock.currentTimeMillis)) return undefined
       memory.set(key, text)
-      return found?.id
+      return upload?.id
     }),
     keep: Effect.fnUntraced(function* (hash: string, uploaded: Uploaded) {
       const text = yield* Effect.orDie(encode(uploaded))
@@ -105,11 +106,11 @@ export const makeUploads = (uploading: Uploading) => {
   const ids = makeIds(uploading)
   const locks = new Map<string, Semaphore.Semaphore>()
   /** The hashes of the blocks of a message that were replaced, and the message that is sent. */
-  let sent = new WeakMap<Message, { readonly message: Message; readonly hashes: ReadonlyArray<string> }>()
+  let cache = new WeakMap<Message, { readonly message: Message; readonly hashes: ReadonlyArray<string> }>()
 
   const idOf = Effect.fnUntraced(function* (hash: string, file: Upload) {
-    const known = yield* ids.find(hash)
-    if (known !== undefined) return known
+    const storedId = yield* ids.find(hash)
+    if (storedId !== undefined) return storedId
     const uploaded = yield* uploading.upload(file)
     yield* ids.keep(hash, uploaded)
     return uploaded.id
@@ -141,8 +142,8 @@ export const makeUploads = (uploading: Uploading) => {
   }
 
   const sentFor = Effect.fnUntraced(function* (message: Message) {
-    const known = sent.get(message)
-    if (known !== undefined) return known
+    const cachedEntry = cache.get(message)
+    if (cachedEntry !== undefined) return cachedEntry
     const hashes: Array<string> = []
     const content = yield* Effect.forEach(message.content, (block) => {
       const inline = isLarge(block) ? inlineOf(block) : undefined
@@ -153,9 +154,9 @@ export const makeUploads = (uploading: Uploading) => {
         return done.replaced
       })
     })
-    const made = { message: hashes.length === 0 ? message : { ...message, content }, hashes }
-    sent.set(message, made)
-    return made
+    const newEntry = { message: hashes.length === 0 ? message : { ...message, content }, hashes }
+    cache.set(message, newEntry)
+    return newEntry
   })
 
   const prepare = (messages: ReadonlyArray<Message>) =>
@@ -178,7 +179,7 @@ export const makeUploads = (uploading: Uploading) => {
         if (isSecond) return parts
         return Stream.catch(parts, (error) => {
           if (isBegun || !isGone(error)) return Stream.fail(error)
-          sent = new WeakMap()
+          cache = new WeakMap()
           return Stream.unwrap(
             Effect.as(Effect.forEach(new Set(hashes), ids.forget, { discard: true }), turn(nextTurn, request, true))
           )

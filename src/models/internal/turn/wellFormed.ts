@@ -23,9 +23,9 @@ const visit = (value: Json, depth: number): Json => {
 
 const visitObject = (object: JsonObject, depth: number): JsonObject => {
   const entries = Object.entries(object)
-  const made = entries.map(([key, value]) => [wellFormed(key), visit(value, depth + 1)] as const)
-  const isSame = made.every(([key, value], index) => key === entries[index]?.[0] && value === entries[index]?.[1])
-  return isSame ? object : Object.fromEntries(made)
+  const newEntries = entries.map(([key, value]) => [wellFormed(key), visit(value, depth + 1)] as const)
+  const isSame = newEntries.every(([key, value], index) => key === entries[index]?.[0] && value === entries[index]?.[1])
+  return isSame ? object : Object.fromEntries(newEntries)
 }
 
 /** The value with well-formed texts and keys; itself if it has no others. */

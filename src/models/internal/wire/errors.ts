@@ -136,10 +136,12 @@ const hintOf = (origin: Origin, failure: ProviderFailure): string | undefined =>
 /** Makes the error of a failure that the provider told. */
 export const providerError = (origin: Origin, failure: ProviderFailure): ModelError => {
   const { code, headers = origin.answered?.headers, message, status } = failure
-  const said = message === undefined ? "" : toldBy(origin, message)
+  const serverMessage = message === undefined ? "" : toldBy(origin, message)
   const hint = hintOf(origin, failure)
-  const named = code === undefined || said.includes(code) ? [] : [`[${toldBy(origin, code)}]`]
-  const detail = [...named, said, ...(hint === undefined ? [] : [`(${hint})`])].filter((text) => text !== "").join(" ")
+  const named = code === undefined || serverMessage.includes(code) ? [] : [`[${toldBy(origin, code)}]`]
+  const detail = [...named, serverMessage, ...(hint === undefined ? [] : [`(${hint})`])]
+    .filter((text) => text !== "")
+    .join(" ")
   const requestId =
     headers?.get("x-request-id") ?? headers?.get("request-id") ?? headers?.get("apim-request-id") ?? undefined
   return new ModelError(
@@ -214,14 +216,14 @@ const isTimeout = (code: string): boolean => /TIMEDOUT|TIMEOUT|TimeoutError/.tes
 
 /** The system's or the HTTP client's code at the bottom of an error's causes. */
 const codeOf = (cause: unknown): string | undefined => {
-  let found: string | undefined
+  let code: string | undefined
   let at = cause
   for (let depth = 0; depth < 8 && typeof at === "object" && at !== null; depth++) {
-    if ("code" in at && typeof at.code === "string") found = at.code
-    else if ("name" in at && at.name === "TimeoutError") found = "TimeoutError"
+    if ("code" in at && typeof at.code === "string") code = at.code
+    else if ("name" in at && at.name === "TimeoutError") code = "TimeoutError"
     at = "errors" in at && Array.isArray(at.errors) ? at.errors[0] : "cause" in at ? at.cause : undefined
   }
-  return found
+  return code
 }
 
 /** Commands that start a server of this machine, by its usual port. */

@@ -72,22 +72,22 @@ const watchLines = (): Watch => {
 
 /** Reads the lengths of AWS's frames, because the SDK allocates that much. */
 const watchFrames = (): Watch => {
-  let left = 0
+  let bytesLeft = 0
   let length = 0
   let digits = 0
   return (chunk) => {
     for (let at = 0; at < chunk.length;) {
-      if (left > 0) {
-        const taken = Math.min(left, chunk.length - at)
-        left -= taken
-        at += taken
+      if (bytesLeft > 0) {
+        const skipCount = Math.min(bytesLeft, chunk.length - at)
+        bytesLeft -= skipCount
+        at += skipCount
         continue
       }
       length = length * 256 + (chunk[at] ?? 0)
       at++
       if (++digits < 4) continue
       if (length > largestEvent) return tooLarge("a frame of the stream", largestEvent)
-      left = Math.max(0, length - 4)
+      bytesLeft = Math.max(0, length - 4)
       length = 0
       digits = 0
     }

@@ -21,7 +21,7 @@ const worthwhile = 16_384
 
 /** Makes the writer of one list. It returns the texts between its brackets, with a comma between two of them. */
 const makeList = (): ((items: ReadonlyArray<unknown>) => ReadonlyArray<string>) => {
-  let known: ReadonlyArray<unknown> = []
+  let previousItems: ReadonlyArray<unknown> = []
   let chunks: Array<Chunk> = []
 
   /** Drops the texts from an item on. The chunk of the item is written anew. */
@@ -40,7 +40,7 @@ const makeList = (): ((items: ReadonlyArray<unknown>) => ReadonlyArray<string>) 
 
   return (items) => {
     let same = 0
-    while (same < known.length && same < items.length && known[same] === items[same]) same++
+    while (same < previousItems.length && same < items.length && previousItems[same] === items[same]) same++
     const from = dropFrom(same)
     let last = chunks.at(-1)
     for (let at = from; at < items.length; at++) {
@@ -58,7 +58,7 @@ const makeList = (): ((items: ReadonlyArray<unknown>) => ReadonlyArray<string>) 
     }
     const texts = chunks.map((chunk) => chunk.whole ?? chunk.texts.join())
     const isKept = chunks.length > 1 || (last?.length ?? 0) >= worthwhile
-    known = isKept ? items : []
+    previousItems = isKept ? items : []
     if (!isKept) chunks = []
     return texts
   }

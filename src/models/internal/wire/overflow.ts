@@ -62,15 +62,15 @@ const uses: ReadonlyArray<RegExp> = [
 
 const find = (patterns: ReadonlyArray<RegExp>, message: string): number | undefined => {
   for (const pattern of patterns) {
-    const found = count(pattern.exec(message)?.[1])
-    if (found !== undefined && Number.isFinite(found)) return found
+    const tokens = count(pattern.exec(message)?.[1])
+    if (tokens !== undefined && Number.isFinite(tokens)) return tokens
   }
   return undefined
 }
 
 /** Recognises a context overflow, and reads its limit and used tokens from the message if present. */
 export const overflowOf = (named: string, message: string, status: number | undefined): Overflow | undefined => {
-  const said = codes.test(named) || phrases.some((phrase) => phrase.test(message))
-  if (!said || status === 429 || isRate.test(message)) return undefined
+  const isOverflow = codes.test(named) || phrases.some((phrase) => phrase.test(message))
+  if (!isOverflow || status === 429 || isRate.test(message)) return undefined
   return defined({ _tag: "ContextOverflow", limit: find(limits, message), used: find(uses, message) })
 }

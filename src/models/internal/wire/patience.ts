@@ -58,8 +58,8 @@ export const patiently =
       const check = (): void => {
         timer = undefined
         if (since === undefined) return
-        const left = idle - waited - (Date.now() - since)
-        if (left > 0) return watch(left)
+        const timeLeft = idle - waited - (Date.now() - since)
+        if (timeLeft > 0) return watch(timeLeft)
         const error = silent(origin, idle)
         giveUp?.(error)
         request.abort(error)

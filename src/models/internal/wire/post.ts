@@ -29,13 +29,13 @@ export interface Posted {
 
 /** Makes the sender of requests to an endpoint. Failures hide secrets, and the texts in `said`. */
 export const makePost = ({ failure, headers, hints, model, provider, timeout, url, ...rest }: Endpoint) => {
-  const given = { "content-type": "application/json", ...headers }
-  const sent = revealed(given)
-  const secrets = secretsIn(Object.values(given)).map((secret) => secret.replace(/^Bearer /, ""))
+  const allHeaders = { "content-type": "application/json", ...headers }
+  const plainHeaders = revealed(allHeaders)
+  const secrets = secretsIn(Object.values(allHeaders)).map((secret) => secret.replace(/^Bearer /, ""))
   return (body: object, said: () => Iterable<string>, token?: Redacted.Redacted): Effect.Effect<Posted, ModelError> => {
     const value = token === undefined ? [] : [Redacted.value(token)]
     const origin: Origin = { provider, model, secrets: [...secrets, ...value], said, hints }
-    const authorised = { ...sent, ...(value.length === 0 ? {} : { authorization: `Bearer ${value.join("")}` }) }
+    const authorised = { ...plainHeaders, ...(value.length === 0 ? {} : { authorization: `Bearer ${value.join("")}` }) }
     const fetch = guardedFetch(rest.fetch ?? globalThis.fetch, origin, { timeout })
     const ask = async (signal: AbortSignal): Promise<Posted> => {
       const init = { method: "POST", headers: authorised, body: JSON.stringify(body), signal }

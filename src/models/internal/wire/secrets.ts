@@ -63,23 +63,23 @@ function* listSecrets({ said, secrets }: Confidential): Iterable<string> {
  */
 export const hide = (text: string, confidential: Confidential): string => {
   const isCut = text.length > longestSaid
-  let shown = isCut ? text.slice(0, longestSaid) : text
-  if (shown.length < shortest) return shown
+  let visibleText = isCut ? text.slice(0, longestSaid) : text
+  if (visibleText.length < shortest) return visibleText
   const beginnings = new Set<string>()
-  for (let at = 0; at + shortest <= shown.length; at++) beginnings.add(shown.slice(at, at + shortest))
-  const found = new Set<string>()
+  for (let at = 0; at + shortest <= visibleText.length; at++) beginnings.add(visibleText.slice(at, at + shortest))
+  const matches = new Set<string>()
   const seen = new Set<string>()
-  let end = shown.length
+  let end = visibleText.length
   let work = 0
   const look = (secret: string): void => {
     const beginning = secret.slice(0, shortest)
     if (secret.length < shortest || !beginnings.has(beginning) || seen.has(secret)) return
     seen.add(secret)
-    work += shown.length + Math.min(secret.length, shown.length)
-    const { atEnd, isInside } = overlap(shown, secret)
-    if (isInside) found.add(secret)
+    work += visibleText.length + Math.min(secret.length, visibleText.length)
+    const { atEnd, isInside } = overlap(visibleText, secret)
+    if (isInside) matches.add(secret)
     // A secret that the cut went through.
-    if (isCut && atEnd >= shortest) end = Math.min(end, shown.length - atEnd)
+    if (isCut && atEnd >= shortest) end = Math.min(end, visibleText.length - atEnd)
   }
   for (const secret of listSecrets(confidential)) {
     look(secret)
@@ -87,10 +87,10 @@ export const hide = (text: string, confidential: Confidential): string => {
     if (escaped.length !== secret.length) look(escaped)
     if (work > patience) return hidden
   }
-  shown = shown.slice(0, end)
-  return [...found]
+  visibleText = visibleText.slice(0, end)
+  return [...matches]
     .sort((left, right) => right.length - left.length)
-    .reduce((rest, secret) => rest.replaceAll(secret, hidden), shown)
+    .reduce((rest, secret) => rest.replaceAll(secret, hidden), visibleText)
 }
 
 /** Words of a protocol, and names that a developer chose. They stay visible, or errors would be useless. */
@@ -110,14 +110,14 @@ const protocol = new Set([
 
 /** The texts in a JSON value. Those under the keys of a protocol are left out of a request, and not of arguments. */
 export function* textsOf(value: unknown, of: "request" | "arguments"): Iterable<string> {
-  const left = [value]
-  while (left.length > 0) {
-    const one = left.pop()
+  const stack = [value]
+  while (stack.length > 0) {
+    const one = stack.pop()
     if (typeof one === "string") yield one
     if (typeof one !== "object" || one === null) continue
     for (const [key, inner] of Object.entries(one)) {
       const isWord = protocol.has(key) && (typeof inner !== "object" || key === "required")
-      if (of === "arguments" || !isWord) left.push(inner)
+      if (of === "arguments" || !isWord) stack.push(inner)
     }
   }
 }

@@ -167,9 +167,9 @@ const makeParser = ({ eventsOf, isLast, origin }: Reading): Parser => {
       else settle(lines.join("\n").trim())
     },
     events: () => {
-      const read = events
+      const batch = events
       events = []
-      return read
+      return batch
     },
     isOver: () => isOver,
     failure: () => failure

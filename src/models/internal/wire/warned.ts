@@ -4,10 +4,10 @@ import type { TurnPart } from "../../../core/ChatModel.ts"
 
 /** Gives the warning for those of some names that were not warned of yet, if there are any. */
 export const makeWarner = (code: string, say: (names: string) => string) => {
-  const told = new Set<string>()
+  const warnedNames = new Set<string>()
   return (names: ReadonlyArray<string>): TurnPart | undefined => {
-    const fresh = names.filter((name) => !told.has(name))
-    for (const name of fresh) told.add(name)
+    const fresh = names.filter((name) => !warnedNames.has(name))
+    for (const name of fresh) warnedNames.add(name)
     return fresh.length === 0 ? undefined : { _tag: "Warning", code, message: say(fresh.join(", ")) }
   }
 }

@@ -135,8 +135,8 @@ const convert = (given: Json, context: Context): JsonObject => {
   if (Array.isArray(values) && values.every(isScalar)) return described(schema, { enum: values })
   const members = membersOf(schema)
   if (members !== undefined) {
-    const meant = members.filter((member) => !isInfinity(member))
-    return described(schema, { oneOf: meant.map((member) => convert(member, context)) })
+    const finiteMembers = members.filter((member) => !isInfinity(member))
+    return described(schema, { oneOf: finiteMembers.map((member) => convert(member, context)) })
   }
   if (Array.isArray(type)) return described(schema, { oneOf: type.map((one) => ofType(one, schema, context)) })
   const implied = type ?? (isObject(schema["properties"]) ? "object" : "items" in schema ? "array" : undefined)
@@ -199,20 +199,20 @@ const unheld: ReadonlySet<string> = new Set([
 
 /** The keywords of a schema that its grammar leaves out. */
 export const unheldIn = (schema: Json): ReadonlyArray<string> => {
-  const found = new Set<string>()
+  const keywords = new Set<string>()
   const visit = (value: Json, isNamed: boolean): void => {
     if (Array.isArray(value)) for (const item of value) visit(item, false)
     if (!isObject(value)) return
     for (const [key, item] of Object.entries(value)) {
       // Under `properties` and `$defs`, keys are names of the user's.
-      if (!isNamed && unheld.has(key)) found.add(key)
+      if (!isNamed && unheld.has(key)) keywords.add(key)
       if (isNamed || (key !== "const" && key !== "enum" && key !== "default")) {
         visit(item, !isNamed && (key === "properties" || key === "$defs" || key === "definitions"))
       }
     }
   }
   visit(schema, false)
-  return [...found].sort()
+  return [...keywords].sort()
 }
 
 /** Makes a schema for a grammar. With `nulls: false` every property is always there. */

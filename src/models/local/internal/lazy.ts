@@ -13,7 +13,7 @@ export const make = Effect.fnUntraced(function* (
   idle: Duration.Input,
   facts: Omit<Service, "makeSession">
 ): Effect.fn.Return<Service, never, Scope.Scope> {
-  const held = yield* RcRef.make({ acquire: load, idleTimeToLive: idle })
+  const serviceRef = yield* RcRef.make({ acquire: load, idleTimeToLive: idle })
   return {
     ...facts,
     makeSession: Effect.gen(function* () {
@@ -28,7 +28,9 @@ export const make = Effect.fnUntraced(function* (
       })
       return {
         nextTurn: (request) =>
-          Stream.unwrap(Effect.map(Effect.flatMap(RcRef.get(held), sessionOf), (session) => session.nextTurn(request)))
+          Stream.unwrap(
+            Effect.map(Effect.flatMap(RcRef.get(serviceRef), sessionOf), (session) => session.nextTurn(request))
+          )
       }
     })
   }

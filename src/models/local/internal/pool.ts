@@ -50,9 +50,9 @@ export const make = (context: LlamaContext): Pool => {
 
   /** Counts the tokens that a sequence saves its new owner, less the old owner's loss. */
   const worth = (place: Place, owner: object, tokens: Array<Token>): number => {
-    const known = place.sequence.compareContextTokens(tokens).firstDifferentIndex
+    const commonLength = place.sequence.compareContextTokens(tokens).firstDifferentIndex
     const isForeign = place.owner !== undefined && place.owner !== owner
-    return isForeign ? 2 * known - place.sequence.nextTokenIndex : known
+    return isForeign ? 2 * commonLength - place.sequence.nextTokenIndex : commonLength
   }
 
   const take = (owner: object, tokens: ReadonlyArray<Token>): Place | undefined => {

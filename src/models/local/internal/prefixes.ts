@@ -101,8 +101,8 @@ export const make = async (
   }
 
   return async (sequence, beginning, signal) => {
-    const known = sequence.compareContextTokens([...beginning]).firstDifferentIndex
-    if (beginning.length < least || known >= beginning.length) return
+    const commonLength = sequence.compareContextTokens([...beginning]).firstDifferentIndex
+    if (beginning.length < least || commonLength >= beginning.length) return
     const start = `${key}-${hashOf(beginning)}-`
     const name = (await readdir(directory)).find((one) => one.startsWith(start) && one.endsWith(ending))
     if (name !== undefined && (await load(sequence, name, beginning))) return

@@ -115,7 +115,7 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
       const { system, turns } = normalize(request.messages)
       const tools = request.toolChoice === "none" ? [] : request.tools
       const { toolChoice } = request
-      const asked: Asked = {
+      const prompt: Asked = {
         systemPrompt: [wellFormed(request.systemPrompt), ...system].filter((text) => text !== "").join("\n\n"),
         turns: renamed(turns, names),
         tools: tools.map((tool) => toldOf(tool, names)),
@@ -123,27 +123,27 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
         outputSchema: tools.length === 0 ? request.outputSchema : undefined,
         settings
       }
-      const grammar = yield* grammarFor(asked.outputSchema)
-      const turn = yield* Effect.try({ try: () => prepare(asked, grammar), catch: turnError(origin) })
-      return { asked, turn, limit: yield* limitOf(shared, turn, settings.maxTokens ?? defaultMaxTokens) }
+      const grammar = yield* grammarFor(prompt.outputSchema)
+      const turn = yield* Effect.try({ try: () => prepare(prompt, grammar), catch: turnError(origin) })
+      return { prompt, turn, limit: yield* limitOf(shared, turn, settings.maxTokens ?? defaultMaxTokens) }
     })
 
     /** Beginning of all conversations with this system prompt and these tools: where two others agree. */
-    const beginningOf = ({ tokens }: Prepared, asked: Asked): ReadonlyArray<Token> => {
+    const beginningOf = ({ tokens }: Prepared, prompt: Asked): ReadonlyArray<Token> => {
       const [one = [], other = []] = ["0", "Z"].map((text) => {
         const human = { role: "human" as const, content: [Content.text(text)], index: 0 }
-        return prepare({ ...asked, turns: [human] }, undefined).tokens
+        return prepare({ ...prompt, turns: [human] }, undefined).tokens
       })
       return sharedBy(sharedBy(one, other), tokens)
     }
 
     /** A beginning that can't be kept is read, as it would be without a folder. */
-    const restored = Effect.fnUntraced(function* (seat: Seat, turn: Prepared, asked: Asked) {
+    const restored = Effect.fnUntraced(function* (seat: Seat, turn: Prepared, prompt: Asked) {
       const { restore } = shared
       if (restore === undefined) return
-      const known = seat.sequence.compareContextTokens([...turn.tokens]).firstDifferentIndex
-      if (known > turn.tokens.length / 2) return
-      const beginning = beginningOf(turn, asked)
+      const commonLength = seat.sequence.compareContextTokens([...turn.tokens]).firstDifferentIndex
+      if (commonLength > turn.tokens.length / 2) return
+      const beginning = beginningOf(turn, prompt)
       yield* Effect.catch(
         Effect.tryPromise((signal) => seat.work(signal, (stop) => restore(seat.sequence, beginning, stop))),
         ({ cause }) => Effect.logWarning("The beginning of a prompt could not be kept on disk", cause)
@@ -158,11 +158,11 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
           const assembler = makeAssembler(origin, yield* IdGenerator, names)
           const warning = warn(request.outputSchema === undefined ? [] : unheldIn(request.outputSchema))
           if (warning !== undefined) Queue.offerUnsafe(queue, warning)
-          const { asked, limit, turn } = yield* prepared(request, names)
+          const { prompt, limit, turn } = yield* prepared(request, names)
           const seat = yield* pool.lease(owner, turn.tokens)
           const meter = seat.sequence.tokenMeter
           const before = meter.getState()
-          yield* restored(seat, turn, asked)
+          yield* restored(seat, turn, prompt)
           const finish = yield* Effect.tryPromise({
             try: (signal) =>
               seat.work(signal, (stop) =>

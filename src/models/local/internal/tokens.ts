@@ -19,18 +19,18 @@ const mergePieces = (pieces: ReadonlyArray<Piece>): ReadonlyArray<Piece> => {
  * the same in the next round.
  */
 export const makeTokenizer = (model: LlamaModel): ((pieces: ReadonlyArray<Piece>) => ReadonlyArray<Token>) => {
-  let known = new Map<string, ReadonlyArray<Token>>()
+  let cache = new Map<string, ReadonlyArray<Token>>()
   const { bos, shouldPrependBosToken } = model.tokens
   return (pieces) => {
     const next = new Map<string, ReadonlyArray<Token>>()
     const tokens: Array<Token> = shouldPrependBosToken && bos !== null ? [bos] : []
     for (const { special, text } of mergePieces(pieces)) {
       const key = `${special ? "s" : "p"}${text}`
-      const own = known.get(key) ?? next.get(key) ?? model.tokenize(text, special, "trimLeadingSpace")
+      const own = cache.get(key) ?? next.get(key) ?? model.tokenize(text, special, "trimLeadingSpace")
       next.set(key, own)
       for (const token of own) tokens.push(token)
     }
-    known = next
+    cache = next
     return tokens
   }
 }
@@ -41,19 +41,19 @@ const spread = 4
 /** Makes a reader of generated tokens: a character that is not whole yet is held back. */
 export const makeReader = (model: LlamaModel, before: ReadonlyArray<Token>) => {
   let last = before.slice(-8)
-  let held: Array<Token> = []
-  const readHeld = (): string => {
-    const text = model.detokenize(held, true, last)
-    last = [...last, ...held].slice(-8)
-    held = []
+  let pending: Array<Token> = []
+  const readPending = (): string => {
+    const text = model.detokenize(pending, true, last)
+    last = [...last, ...pending].slice(-8)
+    pending = []
     return text
   }
   return {
     push: (token: Token): string => {
-      held.push(token)
-      const isPart = held.length < spread && model.detokenize(held, true, last).endsWith("\uFFFD")
-      return isPart ? "" : readHeld()
+      pending.push(token)
+      const isPart = pending.length < spread && model.detokenize(pending, true, last).endsWith("\uFFFD")
+      return isPart ? "" : readPending()
     },
-    end: (): string => (held.length === 0 ? "" : readHeld())
+    end: (): string => (pending.length === 0 ? "" : readPending())
   }
 }

@@ -139,7 +139,7 @@ export const makeWrapperTurns = (engine: Engine, given: ChatWrapper) => {
     const generate: Prepared["generate"] = (sequence, limit, signal, emit) => {
       const chat = new library.LlamaChat({ contextSequence: sequence, chatWrapper })
       const text = makeVoice((said) => emit({ _tag: "Text", text: said }), false)
-      const thought = makeVoice((said) => emit({ _tag: "Reasoning", text: said }), true)
+      const reasoning = makeVoice((said) => emit({ _tag: "Reasoning", text: said }), true)
       const calls = makeCallReader(emit, schemas)
       const filled = new AbortController()
       let reasoningTokens = 0
@@ -175,7 +175,7 @@ export const makeWrapperTurns = (engine: Engine, given: ChatWrapper) => {
           if (chunk.type === undefined) return text.say(chunk.text)
           text.pause()
           reasoningTokens += chunk.tokens.length
-          thought.say(chunk.text)
+          reasoning.say(chunk.text)
         }
       }
       return chat

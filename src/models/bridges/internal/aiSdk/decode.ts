@@ -92,8 +92,8 @@ const usageOf = (usage: JsonObject): Usage.Usage | undefined => {
   const input = objectOf(usage["inputTokens"]) ?? {}
   const output = objectOf(usage["outputTokens"]) ?? {}
   const sum = (counts: ReadonlyArray<number | undefined>) => {
-    const known = counts.filter((count) => count !== undefined)
-    return known.length === 0 ? undefined : known.reduce((total, count) => total + count, 0)
+    const knownCounts = counts.filter((count) => count !== undefined)
+    return knownCounts.length === 0 ? undefined : knownCounts.reduce((total, count) => total + count, 0)
   }
   const cacheReadTokens = countOf(input["cacheRead"])
   const cacheWriteTokens = countOf(input["cacheWrite"])
@@ -291,8 +291,8 @@ export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unk
   }
 
   const complete: Handler = (part) => {
-    const given = stringOf(part["toolCallId"])
-    const call = calls.open(given) ?? calls.begin(given, part)
+    const id = stringOf(part["toolCallId"])
+    const call = calls.open(id) ?? calls.begin(id, part)
     const { length } = call.raw
     calls.complete(call, part)
     return length === 0 ? grow(call.raw.length) : undefined
@@ -400,8 +400,8 @@ const mostCitations = 200
 const warningsOf = (part: JsonObject): ReadonlyArray<string> =>
   objectsOf(part["warnings"]).flatMap((warning) => {
     const about = stringOf(warning["feature"]) ?? stringOf(warning["setting"])
-    const said = stringOf(warning["details"]) ?? stringOf(warning["message"])
-    return about === undefined && said === undefined
+    const detail = stringOf(warning["details"]) ?? stringOf(warning["message"])
+    return about === undefined && detail === undefined
       ? []
-      : [[about, said].filter((one) => one !== undefined).join(": ")]
+      : [[about, detail].filter((one) => one !== undefined).join(": ")]
   })

@@ -54,8 +54,8 @@ const apiCall = (origin: Origin, error: unknown): ModelError => {
   const headers = objectOf(field(error, "responseHeaders")) ?? {}
   if (status === undefined) return connectionError(origin, field(error, "cause"))
   if (status < 300) return badResponse(origin, "the answer is not of the form of its protocol")
-  const given = bodyOf(error)
-  const body = objectOf(Array.isArray(given) ? given[0] : given)
+  const json = bodyOf(error)
+  const body = objectOf(Array.isArray(json) ? json[0] : json)
   const failure = failureOf(body?.["error"] ?? body)
   return providerError(origin, {
     ...failure,
@@ -102,12 +102,12 @@ export const toModelError =
 /** Converts an error in the middle of a stream: the AI SDK's, or the server's own. */
 export const streamedError = (origin: Origin, error: unknown): ModelError => {
   if (isModelError(error)) return error
-  const known = errorByName(origin, error)
-  if (known !== undefined) return hideKeys(known)
+  const namedError = errorByName(origin, error)
+  if (namedError !== undefined) return hideKeys(namedError)
   const inner = objectOf(error)?.["error"]
   const failure = failureOf(objectOf(inner) ?? error)
   const status = numberOf(field(error, "statusCode")) ?? failure.status
-  const told = providerError(origin, { ...failure, status, type: failure.type ?? stringOf(field(error, "name")) })
-  if (told.reason._tag !== "Unknown") return hideKeys(told)
-  return hideKeys(badResponse(origin, told.detail ?? "the provider sent an error in the middle of the answer"))
+  const modelError = providerError(origin, { ...failure, status, type: failure.type ?? stringOf(field(error, "name")) })
+  if (modelError.reason._tag !== "Unknown") return hideKeys(modelError)
+  return hideKeys(badResponse(origin, modelError.detail ?? "the provider sent an error in the middle of the answer"))
 }

@@ -144,11 +144,11 @@ export const makePromptWriter = (provider: string, reach: Reach) => {
     const hints = new Set(request.cacheHints)
     const last = turns.at(-1)
     for (const turn of turns) {
-      const written = write(turn, names)
-      messages.push(...written)
+      const turnMessages = write(turn, names)
+      messages.push(...turnMessages)
       const isHinted = turn === last || hints.has(turn.index)
       const end = messages.at(-1)
-      if (mark !== undefined && isHinted && written.length > 0 && end !== undefined)
+      if (mark !== undefined && isHinted && turnMessages.length > 0 && end !== undefined)
         messages.splice(-1, 1, addMark(end))
     }
     const text = [wellFormed(request.systemPrompt), ...system].filter((part) => part !== "").join("\n\n")

@@ -70,8 +70,8 @@ const aiMessages = (turn: AiTurn): ReadonlyArray<AiPrompt.Message> => {
   const content = arrange(turn.data, turn.content.map(saidPart), turn.calls.map(callPart))
   // A turn that was paused before it said anything.
   if (content.length === 0) return []
-  const said = AiPrompt.assistantMessage({ content })
-  return turn.calls.length === 0 ? [said] : [said, AiPrompt.toolMessage({ content: turn.calls.map(resultPart) })]
+  const message = AiPrompt.assistantMessage({ content })
+  return turn.calls.length === 0 ? [message] : [message, AiPrompt.toolMessage({ content: turn.calls.map(resultPart) })]
 }
 
 const messagesOf = (turn: Turn): ReadonlyArray<AiPrompt.Message> => {
@@ -127,12 +127,12 @@ export const encode = (history: ReadonlyArray<Message>): ReadonlyArray<AiPrompt.
 export const makeEncoder = (to: Dialect) => {
   const normalize = makeNormalizer(to)
   /** The last prompt: its turns, and the ends of their messages in it. */
-  const made: Array<{ readonly turn: Turn; readonly end: number }> = []
+  const encodedTurns: Array<{ readonly turn: Turn; readonly end: number }> = []
   const messages: Array<AiPrompt.Message> = []
   let system: AiPrompt.SystemMessage | undefined
 
   const isMade = (turn: Turn | undefined, index: number): boolean => {
-    const one = made[index]
+    const one = encodedTurns[index]
     return one !== undefined && turn !== undefined && sameTurn(one.turn, turn)
   }
 
@@ -141,11 +141,11 @@ export const makeEncoder = (to: Dialect) => {
     const { turns } = normalized
     let same = 0
     while (isMade(turns[same], same)) same++
-    made.length = same
-    messages.length = made[same - 1]?.end ?? 0
+    encodedTurns.length = same
+    messages.length = encodedTurns[same - 1]?.end ?? 0
     for (const turn of turns.slice(same)) {
       messages.push(...messagesOf(turn))
-      made.push({ turn, end: messages.length })
+      encodedTurns.push({ turn, end: messages.length })
     }
     const text = [wellFormed(systemPrompt), ...normalized.system].filter((part) => part !== "").join("\n\n")
     if (text === "") return AiPrompt.fromMessages(messages.slice())

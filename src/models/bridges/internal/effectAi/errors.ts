@@ -82,8 +82,8 @@ const streamed: ReadonlyArray<readonly [RegExp, Exclude<Reason["_tag"], "Context
 ]
 
 const field = (value: unknown, key: string): string | undefined => {
-  const found = Predicate.hasProperty(value, key) ? value[key] : undefined
-  return typeof found === "string" || typeof found === "number" ? String(found) : undefined
+  const fieldValue = Predicate.hasProperty(value, key) ? value[key] : undefined
+  return typeof fieldValue === "string" || typeof fieldValue === "number" ? String(fieldValue) : undefined
 }
 
 /** Converts an error part of a stream, by its name. */

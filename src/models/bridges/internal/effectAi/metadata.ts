@@ -14,10 +14,10 @@ import { wellFormedObject } from "../../../internal/turn/wellFormed.ts"
 export const provider = "effect-ai"
 
 /** The key of an `effect/ai` part's metadata under which `providerData` of ours is. */
-const ours = "effect-deepagents"
+const ownKey = "effect-deepagents"
 
 /** The key for what else of a turn of ours has no place in parts. */
-const beside = "effect-deepagents/turn"
+const turnKey = "effect-deepagents/turn"
 
 /** The fields of a JSON object. */
 export type Fields = { readonly [key: string]: Schema.Json }
@@ -35,12 +35,12 @@ export const optionsOf = (providerData: JsonObject | undefined): Metadata => {
   if (providerData === undefined) return {}
   const { [provider]: theirs, ...rest } = wellFormedObject(providerData)
   const options = fieldsOf(theirs)
-  return isEmpty(rest) ? options : { ...options, [ours]: rest }
+  return isEmpty(rest) ? options : { ...options, [ownKey]: rest }
 }
 
 /** Wraps options or metadata of an `effect/ai` part as a `providerData` field, if there are any. */
 export const providerDataOf = (options: Metadata): { readonly providerData?: JsonObject } => {
-  const { [beside]: _, [ours]: own, ...theirs } = options
+  const { [turnKey]: _, [ownKey]: own, ...theirs } = options
   const providerData = { ...fieldsOf(own), ...(isEmpty(theirs) ? {} : { [provider]: theirs }) }
   return isEmpty(providerData) ? {} : { providerData }
 }
@@ -57,7 +57,7 @@ const Carried = Schema.Struct({
 export type Carried = typeof Carried.Type
 
 /** Metadata that carries this, if it is anything. */
-export const carry = (carried: Carried): Metadata => (isEmpty(carried) ? {} : { [beside]: encodeCarried(carried) })
+export const carry = (carried: Carried): Metadata => (isEmpty(carried) ? {} : { [turnKey]: encodeCarried(carried) })
 
 const encodeCarried = Schema.encodeSync(Carried)
 
@@ -65,7 +65,7 @@ const decodeCarried = Schema.decodeUnknownOption(Carried)
 
 /** Reads the data in a part's options or metadata. */
 export const carriedBy = (options: Metadata): Carried =>
-  options[beside] === undefined ? {} : Option.getOrElse(decodeCarried(options[beside]), () => ({}))
+  options[turnKey] === undefined ? {} : Option.getOrElse(decodeCarried(options[turnKey]), () => ({}))
 
 /** Merges metadata of several pieces. The later piece wins, key by key and provider by provider. */
 export const mergeMetadata = (left: Metadata, right: Metadata): Metadata => {

@@ -68,9 +68,9 @@ export const toParts = (message: AiMessage): Array<AiResponse.PartEncoded> => {
     if (!isSaid(block)) return mediaPart(block)
     return { type: block.type, text: block.text, metadata: optionsOf(block.providerData) }
   })
-  const said = [...content, ...callParts(message)]
+  const parts = [...content, ...callParts(message)]
   const [metadata, finish] = endParts(message)
-  return [metadata, ...withData(said, message), finish]
+  return [metadata, ...withData(parts, message), finish]
 }
 
 /** A run of deltas of one kind, which is one part of the response. */
@@ -82,20 +82,20 @@ interface Segment {
 
 /** The blocks of which a segment is made. */
 const takeBlocks = (blocks: Array<Said>, { kind, text }: Segment): ReadonlyArray<Said> => {
-  const taken: Array<Said> = []
+  const segmentBlocks: Array<Said> = []
   let joined = ""
   for (let next = blocks[0]; next?.type === kind && text.startsWith(joined + next.text); next = blocks[0]) {
     joined += next.text
-    taken.push(next)
+    segmentBlocks.push(next)
     blocks.shift()
   }
-  return taken
+  return segmentBlocks
 }
 
-const segmentMetadata = (taken: ReadonlyArray<Said>, text: string): Metadata => {
-  const [only, ...others] = taken
+const segmentMetadata = (blocks: ReadonlyArray<Said>, text: string): Metadata => {
+  const [only, ...others] = blocks
   if (only === undefined) return {}
-  return others.length === 0 && only.text === text ? optionsOf(only.providerData) : carry({ blocks: taken })
+  return others.length === 0 && only.text === text ? optionsOf(only.providerData) : carry({ blocks })
 }
 
 const whole = (id: string, block: Said): ReadonlyArray<AiResponse.StreamPartEncoded> => {

@@ -50,22 +50,22 @@ export const makeCalls = (emit: (delta: Delta) => void): OpenCalls => {
 
 /** Joins neighbours of one kind, so that a text that was read by characters comes out as one delta. */
 export const coalesce = (emit: (delta: Delta) => void) => {
-  let held: Delta | undefined
+  let pending: Delta | undefined
   const flush = (): void => {
-    if (held === undefined) return
-    const delta = held
-    held = undefined
+    if (pending === undefined) return
+    const delta = pending
+    pending = undefined
     emit(delta)
   }
   const take = (delta: Delta): void => {
-    if (held !== undefined && "text" in held && held._tag === delta._tag) {
-      if (delta._tag !== "CallDelta" || (held._tag === "CallDelta" && held.call === delta.call)) {
-        held = { ...held, text: held.text + delta.text }
+    if (pending !== undefined && "text" in pending && pending._tag === delta._tag) {
+      if (delta._tag !== "CallDelta" || (pending._tag === "CallDelta" && pending.call === delta.call)) {
+        pending = { ...pending, text: pending.text + delta.text }
         return
       }
     }
     flush()
-    held = delta
+    pending = delta
   }
   return { take, flush }
 }

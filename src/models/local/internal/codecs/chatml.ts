@@ -47,8 +47,8 @@ const beginning = (ask: Ask, style: Style): Omit<Prompt, "pieces"> & { readonly 
   const { toolChoice } = ask
   if (ask.tools.length > 0 && toolChoice !== "auto" && toolChoice !== "none") {
     const call = style.force(toolChoice === "required" ? undefined : toolChoice.tool)
-    const said = call.map((piece) => piece.text).join("")
-    return { begun: [...(knows ? emptyThought : []), ...call], said, inThought: false }
+    const text = call.map((piece) => piece.text).join("")
+    return { begun: [...(knows ? emptyThought : []), ...call], said: text, inThought: false }
   }
   if (ask.thinking === false) return { begun: knows ? emptyThought : [], said: "", inThought: false }
   // A quote behind the tag ends a string of the template: there the turn begins inside of a thought.

@@ -46,12 +46,12 @@ export const isSpace = (char: string): boolean => char === " " || char === "\n" 
 
 /** Takes white space, and gives it. */
 export const space = function* (cursor: Cursor): Parser<string> {
-  let taken = ""
+  let blanks = ""
   while (isSpace(cursor.char)) {
-    taken += cursor.char
+    blanks += cursor.char
     yield
   }
-  return taken
+  return blanks
 }
 
 /**
@@ -60,13 +60,13 @@ export const space = function* (cursor: Cursor): Parser<string> {
  * match can't hide the start of a tag.
  */
 export const tag = function* (cursor: Cursor, tags: ReadonlyArray<string>, begun = ""): Parser<string> {
-  let taken = begun
-  while (cursor.char !== "" && tags.some((one) => one.startsWith(taken + cursor.char))) {
-    taken += cursor.char
+  let text = begun
+  while (cursor.char !== "" && tags.some((one) => one.startsWith(text + cursor.char))) {
+    text += cursor.char
     yield
-    if (tags.includes(taken)) return taken
+    if (tags.includes(text)) return text
   }
-  return taken
+  return text
 }
 
 /** Consumes everything up to and including a tag, or to the end. The tag may have begun in the text consumed last. */

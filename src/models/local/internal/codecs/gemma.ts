@@ -26,7 +26,7 @@ const readName = function* (cursor: Cursor): Parser<string> {
   return name
 }
 
-const read = function* (cursor: Cursor, open: OpenCalls): Parser<void> {
+const readCall = function* (cursor: Cursor, open: OpenCalls): Parser<void> {
   const call = open()
   yield* space(cursor)
   let name = yield* readName(cursor)
@@ -75,8 +75,10 @@ const single = (schema: JsonObject): JsonObject => {
   const { anyOf, ...rest } = schema
   const [first, ...others] = Array.isArray(anyOf) ? anyOf : []
   if (!isObject(first)) return schema
-  const said = [rest["description"], `Or: ${JSON.stringify(others)}.`].filter((text) => typeof text === "string")
-  return { ...single(first), ...rest, description: said.join(" ") }
+  const descriptions = [rest["description"], `Or: ${JSON.stringify(others)}.`].filter(
+    (text) => typeof text === "string"
+  )
+  return { ...single(first), ...rest, description: descriptions.join(" ") }
 }
 
 /**
@@ -189,7 +191,7 @@ export const gemma: Codec = {
         calls: [opening],
         strays: [closing],
         isCall: () => true,
-        read: (cursor, _opening, calls) => read(cursor, calls)
+        read: (cursor, _opening, calls) => readCall(cursor, calls)
       },
       inThought,
       emit

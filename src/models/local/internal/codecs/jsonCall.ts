@@ -19,50 +19,50 @@ interface Found {
 
 const readArguments = function* (cursor: Cursor, call: OpenCall): Parser<Problem> {
   if (!isQuote(cursor.char)) return yield* value(cursor, call.write, json)
-  let written = ""
-  const wrong = yield* value(cursor, (part) => (written += part), json)
+  let output = ""
+  const wrong = yield* value(cursor, (part) => (output += part), json)
   if (wrong !== undefined) return wrong
-  const inner = toJson(asString(written) ?? "", json)
+  const inner = toJson(asString(output) ?? "", json)
   if (inner === undefined) return "the arguments are a string that is not JSON"
   call.write(inner)
   return undefined
 }
 
-const readField = function* (cursor: Cursor, call: OpenCall, found: Found, outermost: boolean): Parser<Problem> {
-  let written = ""
-  const collect = (part: string) => (written += part)
+const readField = function* (cursor: Cursor, call: OpenCall, fields: Found, outermost: boolean): Parser<Problem> {
+  let output = ""
+  const collect = (part: string) => (output += part)
   if (!isQuote(cursor.char)) return expected(cursor, "a key in quotes")
   const wrongKey = yield* value(cursor, collect, json)
   if (wrongKey !== undefined) return wrongKey
-  const key = asString(written)
+  const key = asString(output)
   yield* space(cursor)
   if (!at(cursor, ":")) return expected(cursor, "`:`")
   yield
   yield* space(cursor)
-  if (key === "name" && !found.name) {
-    written = ""
+  if (key === "name" && !fields.name) {
+    output = ""
     const wrong = yield* value(cursor, collect, json)
     if (wrong !== undefined) return wrong
-    const name = asString(written)
+    const name = asString(output)
     if (name === undefined) return "the name of the tool is not a string"
-    found.name = true
+    fields.name = true
     call.name(name)
     return undefined
   }
-  if ((key === "arguments" || key === "parameters") && !found.arguments) {
-    found.arguments = true
+  if ((key === "arguments" || key === "parameters") && !fields.arguments) {
+    fields.arguments = true
     return yield* readArguments(cursor, call)
   }
-  if (key === "function" && outermost && at(cursor, "{")) return yield* readFields(cursor, call, found, false)
+  if (key === "function" && outermost && at(cursor, "{")) return yield* readFields(cursor, call, fields, false)
   return yield* value(cursor, () => undefined, json)
 }
 
-const readFields = function* (cursor: Cursor, call: OpenCall, found: Found, outermost: boolean): Parser<Problem> {
+const readFields = function* (cursor: Cursor, call: OpenCall, fields: Found, outermost: boolean): Parser<Problem> {
   yield
   for (;;) {
     yield* space(cursor)
     if (at(cursor, "}")) break
-    const wrong = yield* readField(cursor, call, found, outermost)
+    const wrong = yield* readField(cursor, call, fields, outermost)
     if (wrong !== undefined) return wrong
     yield* space(cursor)
     if (at(cursor, "}")) break
@@ -75,8 +75,8 @@ const readFields = function* (cursor: Cursor, call: OpenCall, found: Found, oute
 
 /** Reads the object, which `cursor.char` opens. Other fields than the name and the arguments are passed over. */
 export const readObject = function* (cursor: Cursor, call: OpenCall): Parser<Problem> {
-  const found: Found = { name: false, arguments: false }
-  const wrong = yield* readFields(cursor, call, found, true)
-  if (wrong === undefined && !found.arguments) call.write("{}")
+  const fields: Found = { name: false, arguments: false }
+  const wrong = yield* readFields(cursor, call, fields, true)
+  if (wrong === undefined && !fields.arguments) call.write("{}")
   return wrong
 }

@@ -74,7 +74,7 @@ const readCall = function* (cursor: Cursor, open: OpenCalls): Parser<boolean> {
 }
 
 /** The calls of a span. Unreadable text is one malformed call, up to the closing tag. */
-const read = function* (cursor: Cursor, _opening: string, open: OpenCalls): Parser<void> {
+const readCalls = function* (cursor: Cursor, _opening: string, open: OpenCalls): Parser<void> {
   yield* space(cursor)
   const isList = at(cursor, "[")
   if (isList) yield
@@ -157,5 +157,9 @@ export const lfm2: Codec = {
     })
   },
   decoder: ({ inThought }, emit) =>
-    makeDecoder({ thought: thinkTags, calls: [opening], strays: [closing], isCall: () => true, read }, inThought, emit)
+    makeDecoder(
+      { thought: thinkTags, calls: [opening], strays: [closing], isCall: () => true, read: readCalls },
+      inThought,
+      emit
+    )
 }

@@ -131,16 +131,16 @@ export const value = function* (cursor: Cursor, out: Out, notation: Notation, de
 /** The JSON of a text that is one value and nothing else. */
 export const toJson = (source: string, notation: Notation): string | undefined => {
   const cursor: Cursor = { char: "", raw: "" }
-  let written = ""
+  let output = ""
   let whole = false
   const parser = (function* (): Parser<void> {
     yield
-    const problem = yield* value(cursor, (part) => (written += part), notation)
+    const problem = yield* value(cursor, (part) => (output += part), notation)
     yield* space(cursor)
     whole = problem === undefined && at(cursor, "")
   })()
   const decoder = run(cursor, parser, () => undefined)
   decoder.push(source)
   decoder.end()
-  return whole ? written : undefined
+  return whole ? output : undefined
 }

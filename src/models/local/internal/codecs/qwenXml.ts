@@ -50,14 +50,14 @@ const readValue = function* (cursor: Cursor, say: (char: string) => void): Parse
       yield
       continue
     }
-    let taken = yield* tag(cursor, [parameterClose])
-    while (taken === parameterClose) {
-      const closed = taken + (yield* space(cursor))
-      taken = yield* tag(cursor, [parameterOpen, functionClose, parameterClose])
-      if (taken === parameterOpen || taken === functionClose) return taken
+    let tagText = yield* tag(cursor, [parameterClose])
+    while (tagText === parameterClose) {
+      const closed = tagText + (yield* space(cursor))
+      tagText = yield* tag(cursor, [parameterOpen, functionClose, parameterClose])
+      if (tagText === parameterOpen || tagText === functionClose) return tagText
       take(closed)
     }
-    take(taken)
+    take(tagText)
   }
   return undefined
 }
@@ -119,7 +119,7 @@ const readFunction = function* (
 }
 
 /** The calls between two tags. Calls may lack these tags. */
-const read = function* (
+const readCalls = function* (
   cursor: Cursor,
   opening: string,
   open: OpenCalls,
@@ -215,7 +215,7 @@ export const qwenXml: Codec = {
         strays: [callTags.close],
         named: { opening: functionOpen, isKnown: (name) => tools.some((tool) => tool.name === name) },
         isCall: (opening, next) => (opening === functionOpen ? /^\p{L}$/u.test(next) : next === "<" || next === "{"),
-        read: (cursor, opening, open, begun) => read(cursor, opening, open, tools, begun)
+        read: (cursor, opening, open, begun) => readCalls(cursor, opening, open, tools, begun)
       },
       inThought,
       emit

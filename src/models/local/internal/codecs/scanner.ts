@@ -56,8 +56,8 @@ export const makeVoice = (emit: (text: string) => void, paused: boolean) => {
         pending += text
         return
       }
-      const said = pending + text.slice(0, to)
-      emit(begun ? before + said : resting ? said.trimStart() : said)
+      const output = pending + text.slice(0, to)
+      emit(begun ? before + output : resting ? output.trimStart() : output)
       begun = true
       resting = false
       before = ""
@@ -97,37 +97,37 @@ const scan = function* (
 ): Parser<void> {
   const { anywhere, close, open } = marks.thought
   const text = makeVoice((said) => emit({ _tag: "Text", text: said }), false)
-  const thought = makeVoice((said) => emit({ _tag: "Reasoning", text: said }), true)
+  const reasoning = makeVoice((said) => emit({ _tag: "Reasoning", text: said }), true)
   const tags = [...marks.calls, ...marks.strays, open, close]
   let thinking = inThought
   yield
   while (cursor.char !== "") {
-    const voice = thinking ? thought : text
+    const voice = thinking ? reasoning : text
     cursor.raw = ""
     if (cursor.char !== "<") {
       voice.say(cursor.char)
       yield
       continue
     }
-    const taken = yield* tag(cursor, tags)
+    const tagText = yield* tag(cursor, tags)
     // A tag inside of an answer was meant to be read.
     const turns = thinking || anywhere || !text.hasBegun()
-    if ((taken === open || taken === close) && turns) {
+    if ((tagText === open || tagText === close) && turns) {
       voice.pause()
       text.pause()
-      thinking = taken === open
-    } else if (marks.calls.includes(taken)) {
+      thinking = tagText === open
+    } else if (marks.calls.includes(tagText)) {
       const blank = thinking ? yield* space(cursor) : ""
-      const isSpoken = !thinking && marks.named?.opening === taken && text.hasBegun()
+      const isSpoken = !thinking && marks.named?.opening === tagText && text.hasBegun()
       const name = isSpoken ? yield* nameBehind(cursor) : ""
       const opens = isSpoken
         ? marks.named?.isKnown(name.trim()) === true
-        : !thinking || marks.isCall(taken, cursor.char)
+        : !thinking || marks.isCall(tagText, cursor.char)
       if (opens) {
         voice.pause()
-        yield* marks.read(cursor, taken, calls, name)
-      } else voice.say(taken + blank + name)
-    } else if (!marks.strays.includes(taken)) voice.say(taken)
+        yield* marks.read(cursor, tagText, calls, name)
+      } else voice.say(tagText + blank + name)
+    } else if (!marks.strays.includes(tagText)) voice.say(tagText)
   }
   text.end()
 }

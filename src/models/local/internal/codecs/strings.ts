@@ -119,12 +119,12 @@ export const tagged = function* (cursor: Cursor, out: Out, quote: string): Parse
       yield
       continue
     }
-    const taken = yield* tag(cursor, [quote])
-    if (taken === quote) {
+    const tagText = yield* tag(cursor, [quote])
+    if (tagText === quote) {
       out('"')
       return undefined
     }
-    for (const char of taken) out(escaped(char))
+    for (const char of tagText) out(escaped(char))
   }
   return unclosed
 }
