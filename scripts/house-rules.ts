@@ -143,6 +143,28 @@ const noOpenLookup = rule((report) => {
   }
 })
 
+const participles = new Set(
+  "said found made given told asked kept shown taken known done stored written chosen sent lost gone meant spoken held".split(
+    " "
+  )
+)
+
+/** A participle says what was done to a value, and not what it is: it can't be searched for, and shows no type. */
+const nounForValue = rule((report) => {
+  // Public names are read behind their module: `Connection.stored`.
+  const publicNames = new Set<Node | undefined>()
+  return {
+    ExportNamedDeclaration: ({ declaration }) => {
+      for (const { id } of declaration?.declarations ?? []) publicNames.add(id)
+    },
+    VariableDeclarator: ({ id, init }) => {
+      if (id?.type !== "Identifier" || !participles.has(id.name ?? "") || publicNames.has(id)) return
+      const isFunction = init?.type === "ArrowFunctionExpression" || init?.type === "FunctionExpression"
+      report(id, `Name the ${isFunction ? "function by a verb and a noun" : "value by a noun"}, not "${id.name}".`)
+    }
+  }
+})
+
 export default {
   meta: { name: "house" },
   rules: {
@@ -151,6 +173,7 @@ export default {
     "no-class": noClass,
     "no-floating-effect": noFloatingEffect,
     "no-loose-promise": noLoosePromise,
-    "no-open-lookup": noOpenLookup
+    "no-open-lookup": noOpenLookup,
+    "noun-for-value": nounForValue
   }
 }

@@ -49,6 +49,14 @@ describe("house rules", () => {
     }
   })
 
+  it("a value is named by a noun; public names are read behind their module", () => {
+    const vague = "const found = 1; export const stored = 2; for (const given of all) { let said = () => {} }"
+    expect(reported("noun-for-value", vague)).toBe(3)
+    expect(reported("noun-for-value", "const entry = { found: 1 }; const { kept } = entry; const askedCount = 1")).toBe(
+      0
+    )
+  })
+
   it("a table is looked up by its own keys only", () => {
     for (const open of [
       "const table: { readonly [name: string]: number } = { a: 1 }; const read = (key) => table[key]",

@@ -43,10 +43,10 @@ export const cacheUseOf = (entries: ReadonlyArray<Stored>): CacheUse => {
   let [input, read] = [0, 0]
   let last: Round | undefined
   let between: Array<Stored> = []
-  for (const stored of entries) {
-    const { at, entry } = stored
+  for (const one of entries) {
+    const { at, entry } = one
     if (entry._tag !== "Message" || entry.message.role !== "ai" || entry.message.usage === undefined) {
-      between.push(stored)
+      between.push(one)
       continue
     }
     const round = { message: entry.message, at }

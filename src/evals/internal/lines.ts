@@ -102,13 +102,13 @@ export const readLines = (
   partsOf: (line: JsonObject) => ReadonlyArray<Part> | undefined
 ): { readonly parts: ReadonlyArray<Part>; readonly kept: ReadonlyArray<string> } => {
   const parts: Array<Part> = []
-  const kept: Array<string> = []
+  const oddLines: Array<string> = []
   for (const line of withoutMark(text).split(/\r?\n/)) {
     if (line.trim() === "") continue
     const parsed = parse(line)
     const lineParts = Result.isSuccess(parsed) && isObject(parsed.success) ? partsOf(parsed.success) : undefined
-    if (lineParts === undefined) kept.push(line)
+    if (lineParts === undefined) oddLines.push(line)
     else parts.push(...lineParts)
   }
-  return { parts, kept }
+  return { parts, kept: oddLines }
 }

@@ -106,21 +106,21 @@ export const readOpenCode = (text: string): Imported => {
   const parsed = parse(withoutMark(text))
   if (Result.isFailure(parsed) || !isObject(parsed.success)) return { messages: [], kept: text === "" ? [] : [text] }
   const { messages: list, ...rest } = parsed.success
-  const kept = Object.keys(rest).length === 0 ? [] : [stringify(rest)]
+  const unknownParts = Object.keys(rest).length === 0 ? [] : [stringify(rest)]
   const all = listIn(list).flatMap((message): ReadonlyArray<Part> => {
     const info = objectIn(message["info"])
     const parts = listIn(message["parts"])
-    if (info["role"] === "assistant") return answerParts(info, parts, kept)
+    if (info["role"] === "assistant") return answerParts(info, parts, unknownParts)
     if (info["role"] !== "user") {
-      kept.push(stringify(message))
+      unknownParts.push(stringify(message))
       return []
     }
     const content = parts.flatMap((part) => {
       const blocks = blocksIn(part)
-      if (blocks === undefined) kept.push(stringify(part))
+      if (blocks === undefined) unknownParts.push(stringify(part))
       return blocks ?? []
     })
     return content.length === 0 ? [] : [{ _tag: "Human", content, id: optionalText(info["id"]) }]
   })
-  return { messages: toMessages(all), kept }
+  return { messages: toMessages(all), kept: unknownParts }
 }

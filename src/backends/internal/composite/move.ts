@@ -113,13 +113,13 @@ const copy = Effect.fnUntraced(function* (source: Place, target: Place, relative
     Effect.flatMap(bytes, (transfers) => only("download", from, transfers)),
     asMove(source)
   )
-  const put = Effect.gen(function* () {
+  const writeCopy = Effect.gen(function* () {
     const reserve = target.part.backend.write(to, "", { create: true })
     yield* Effect.uninterruptible(Effect.tap(reserve, () => Effect.sync(() => copies.add(to))))
     const transfers = yield* target.part.backend.upload([{ path: to, content }])
     yield* only("upload", to, transfers)
   })
-  yield* Effect.mapError(put, asWrite(target))
+  yield* Effect.mapError(writeCopy, asWrite(target))
 })
 
 /** Takes the copies back. Gives the paths that could not be removed. */

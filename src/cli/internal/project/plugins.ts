@@ -52,10 +52,10 @@ export const findPlugins = Effect.fnUntraced(function* (folders: ReadonlyArray<s
     ...(yield* installed),
     ...folders.map((folder) => resolve(project, folder.replace(/^~(?=\/)/, homedir())))
   ]
-  for (const given of all) {
-    const folder = yield* realOf(given)
+  for (const path of all) {
+    const folder = yield* realOf(path)
     if (folder === undefined) {
-      problems.push(`plugins: ${given} is not there`)
+      problems.push(`plugins: ${path} is not there`)
       continue
     }
     const name = (yield* fieldsOf(join(folder, ".claude-plugin", "plugin.json")))?.["name"]

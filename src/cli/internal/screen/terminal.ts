@@ -39,11 +39,11 @@ const isThere = /^\u001b\[\?[\d;]*c$/
 export const processTerminal = (): Terminal => {
   const { stdin, stdout } = process
   // The console of Windows needs an encoding that only node's stream knows.
-  const put: Put =
+  const writeBytes: Put =
     process.platform === "win32"
       ? (bytes, done) => void stdout.write(bytes, (error) => done(error, bytes.length))
       : putTo(1)
-  const writer = makeWriter(put, (error) => stdout.emit("error", error))
+  const writer = makeWriter(writeBytes, (error) => stdout.emit("error", error))
   const raw = (isRaw: boolean): void => {
     if (stdin.isTTY) stdin.setRawMode(isRaw)
   }

@@ -46,7 +46,7 @@ export const decideOn = Effect.fnUntraced(function* (
       problem: "nothing of this waits for a decision any more; read the thread again"
     })
   }
-  const told = yield* Stream.runCollect(observeInput(runs, thread, input.id, input.position))
+  const frames = yield* Stream.runCollect(observeInput(runs, thread, input.id, input.position))
   const { position } = yield* runs.decide(thread, decisions)
-  return { id: input.id, told, position }
+  return { id: input.id, told: frames, position }
 })

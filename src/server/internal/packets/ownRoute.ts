@@ -62,8 +62,8 @@ export const prepareDecisions = Effect.fnUntraced(function* (
     return yield* conflict(threadId, "nothing of this waits for a decision any more; read the thread again")
   }
   const run = yield* findRun(store, threadId, () => true)
-  const told = run === undefined ? [] : rebuild(threadId, run).map(({ event }) => event)
-  return { input: Checkpoint.resume(undefined, { decisions }), told }
+  const events = run === undefined ? [] : rebuild(threadId, run).map(({ event }) => event)
+  return { input: Checkpoint.resume(undefined, { decisions }), told: events }
 })
 
 /** Takes the message and all later ones out of the conversation. They stay in the thread as a branch. */

@@ -134,9 +134,9 @@ const copyThread = (from: Tables, to: Tables, { problem, threadId }: Named): Eff
     const sum = yield* readEntries(from, threadId, Infinity, (part) => {
       entries.push(...part)
     })
-    const past = origin === undefined ? { createdAt, updatedAt } : { createdAt, updatedAt, origin }
+    const dates = origin === undefined ? { createdAt, updatedAt } : { createdAt, updatedAt, origin }
     const at = yield* Clock.currentTimeMillis
-    const isNew = yield* to.insert({ threadId, at, metadata }, { entries, leaf: leaf.id, archived, past })
+    const isNew = yield* to.insert({ threadId, at, metadata }, { entries, leaf: leaf.id, archived, past: dates })
     const there = yield* to.find(threadId)
     if (there === undefined) return failed("it is not in the target after it was copied; copy again")
     // A thread that the target had already may have gone on since an earlier copy.
