@@ -258,10 +258,10 @@ const describeRetirement = (
 }
 
 /** Applies the caller's facts to a model. Its first turn warns about assumptions, and about the model's end. */
-const applyFacts = (provider: string, model: Service, given: Overrides, catalogue: Catalogue): Service => {
-  const { contextWindowTokens, prices, structuredOutput, supportsVision } = given
+const applyFacts = (provider: string, model: Service, overrides: Overrides, catalogue: Catalogue): Service => {
+  const { contextWindowTokens, prices, structuredOutput, supportsVision } = overrides
   const own: Service = { ...model, ...defined({ contextWindowTokens, prices, structuredOutput, supportsVision }) }
-  const assumed = describeAssumptions(provider, own, given, catalogue)
+  const assumed = describeAssumptions(provider, own, overrides, catalogue)
   const warn = makeWarner("model-facts", (text) => text)
   const makeSession = Effect.gen(function* () {
     const session = yield* own.makeSession
@@ -340,9 +340,9 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
   if (namedProvider === undefined || model === "") {
     return Layer.unwrap(Effect.fail(new UnknownProvider({ spec, known: all.map((provider) => provider.name) })))
   }
-  const { profiles = [], providers: _, ...given } = options ?? {}
+  const { profiles = [], providers: _, ...modelOptions } = options ?? {}
   const isBuiltIn = providers.some((provider) => provider === namedProvider)
-  const { thinking } = given
+  const { thinking } = modelOptions
   // Your own provider gets the level as a parameter.
   const parameters = {
     ...(isBuiltIn || thinking === undefined ? {} : { thinking }),
@@ -351,9 +351,14 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
   return Layer.effect(
     ChatModel,
     Effect.gen(function* () {
-      const context = yield* Layer.build(namedProvider.layer(model, given))
+      const context = yield* Layer.build(namedProvider.layer(model, modelOptions))
       const catalogue = yield* ModelCatalogue
-      const settled = applyFacts(isBuiltIn ? namedProvider.name : "", Context.get(context, ChatModel), given, catalogue)
+      const settled = applyFacts(
+        isBuiltIn ? namedProvider.name : "",
+        Context.get(context, ChatModel),
+        modelOptions,
+        catalogue
+      )
       return ChatModel.of(addParameters(settled, parameters))
     })
   )

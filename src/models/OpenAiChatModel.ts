@@ -120,9 +120,9 @@ const featuresOf = ({ abilities, background = false, previousResponse = false, s
 })
 
 /** The prices of a model, and their use, for requests of a tier. */
-const pricesOf = (own: Options["prices"], known: ModelFacts | undefined, tier: "batch" | undefined) => ({
-  prices: own ?? valueAt(known?.tiers ?? {}, tier) ?? known?.prices,
-  price: atTier(pricingOf(known, own), tier)
+const pricesOf = (own: Options["prices"], facts: ModelFacts | undefined, tier: "batch" | undefined) => ({
+  prices: own ?? valueAt(facts?.tiers ?? {}, tier) ?? facts?.prices,
+  price: atTier(pricingOf(facts, own), tier)
 })
 
 const make = Effect.fnUntraced(function* <R = never>(

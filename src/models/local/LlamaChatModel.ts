@@ -131,7 +131,7 @@ const loaded = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<
         }),
       catch: loadError(origin, "model")
     }),
-    (held) => Effect.promise(() => held.dispose()),
+    (resource) => Effect.promise(() => resource.dispose()),
     { interruptible: true }
   )
   const pool = Pool.make(context)

@@ -58,7 +58,7 @@ const make = Effect.fn("LlamaEmbeddingModel.make")(function* (options: Options) 
       try: (createSignal) => model.createEmbeddingContext({ contextSize, threads, createSignal }),
       catch: loadError(origin, "model")
     }),
-    (held) => Effect.promise(() => held.dispose()),
+    (resource) => Effect.promise(() => resource.dispose()),
     { interruptible: true }
   )
 

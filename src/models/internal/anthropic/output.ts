@@ -43,8 +43,8 @@ export const strictSchema = (schema: JsonObject): JsonObject | undefined => {
   return adapted === undefined || isRecursive(adapted.schema) ? undefined : adapted.schema
 }
 
-const make = (given: JsonObject): OutputRequest => {
-  const schema = wellFormedObject(given)
+const make = (rawSchema: JsonObject): OutputRequest => {
+  const schema = wellFormedObject(rawSchema)
   const adapted = adaptSchema(schema, rules)
   if (adapted !== undefined && !isRecursive(adapted.schema)) {
     // Closing an open object removes no valid value.

@@ -252,8 +252,8 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
   const writeChange = makeChangeWriter((tool, own) => toolOf(tool, own, { isStrict: false, serverTools: provided }))
   const isStrict = encoding.settings.strictTools === true && encoding.profile.structuredOutput === "native"
 
-  return (given) => {
-    const request = narrow(given)
+  return (fullRequest) => {
+    const request = narrow(fullRequest)
     const { damaged, system: folded, turns } = normalize(request.messages)
     if (request.tools.length > 0 && request.tools !== offered) {
       offered = request.tools

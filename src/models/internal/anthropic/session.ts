@@ -55,13 +55,13 @@ export const isLast = (event: unknown): boolean => isObject(event) && event["typ
 /** The events of an answer that is requested when somebody reads. Leaving before its end ends the request. */
 const lazily = (
   open: (signal: AbortSignal) => Promise<AsyncIterable<ReadonlyArray<unknown>>>,
-  left: AbortSignal
+  abandonSignal: AbortSignal
 ): AsyncIterable<ReadonlyArray<unknown>> => ({
   [Symbol.asyncIterator]: () => {
     const request = new AbortController()
     let isOver = false
     let iterator: AsyncIterator<ReadonlyArray<unknown>> | undefined
-    left.addEventListener("abort", () => {
+    abandonSignal.addEventListener("abort", () => {
       if (!isOver) request.abort(abandonReason)
     })
     return {
@@ -128,7 +128,7 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> =>
             return attempt(signal)
           })
         return fromAsyncArrays(
-          patiently((left) => lazily(open, left), origin, idle),
+          patiently((abandonSignal) => lazily(open, abandonSignal), origin, idle),
           (cause) => (isModelError(cause) ? cause : requestError(origin, cause))
         )
       }

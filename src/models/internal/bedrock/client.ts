@@ -38,7 +38,7 @@ export interface Connection {
 }
 
 /** The events of an answer. */
-export type Ask = (body: Body, said: NonNullable<Origin["said"]>) => Stream.Stream<unknown, ModelError>
+export type Ask = (body: Body, collectTexts: NonNullable<Origin["said"]>) => Stream.Stream<unknown, ModelError>
 
 const packageName = "@aws-sdk/client-bedrock-runtime"
 
@@ -229,9 +229,9 @@ export const makeClient = Effect.fnUntraced(function* (
     yield* opened === undefined ? whole(input, abortSignal) : (opened.stream ?? [])
   }
 
-  return (body, said) =>
+  return (body, collectTexts) =>
     fromAsyncIterable(
-      patiently((signal) => answer(body, signal), { ...origin, said }, timeoutOf(timeout)),
-      (cause) => failureOf({ ...origin, said }, cause, handler.headers())
+      patiently((signal) => answer(body, signal), { ...origin, said: collectTexts }, timeoutOf(timeout)),
+      (cause) => failureOf({ ...origin, said: collectTexts }, cause, handler.headers())
     )
 })

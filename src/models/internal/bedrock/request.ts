@@ -290,8 +290,8 @@ export const makeWriter = (settings: Settings) => {
     specs = tools.map((tool) => specOf(tool, names, family))
   }
 
-  return (given: ModelRequest): Result.Result<Written, string> => {
-    const request = narrow(given)
+  return (fullRequest: ModelRequest): Result.Result<Written, string> => {
+    const request = narrow(fullRequest)
     const { damaged, system, turns } = normalize(request.messages)
     const calls = turns.some((turn) => turn.role === "ai" && turn.calls.length > 0)
     if (request.tools.length > 0 && request.tools !== offered) offer(request.tools)

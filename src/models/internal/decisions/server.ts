@@ -52,21 +52,21 @@ export const makeServer = (
     failure: readFailure
   })
   const decide = Effect.fnUntraced(function* (
-    asked: Asked
+    request: Asked
   ): Effect.fn.Return<DecisionModel.ProviderResponse, ModelError> {
-    const body = write({ ...asked, state: wellFormedJson(asked.state) }, model)
-    const { origin, text } = yield* post(body, () => textsOf(asked.state, "arguments"))
+    const body = write({ ...request, state: wellFormedJson(request.state) }, model)
+    const { origin, text } = yield* post(body, () => textsOf(request.state, "arguments"))
     const response = objectOf(Result.getOrUndefined(parse(text)))
     if (response === undefined) return yield* badResponse(origin, "the answer is not a JSON object")
     const usage = objectOf(response["usage"])
     return {
-      answers: read(response, asked),
+      answers: read(response, request),
       modelId: stringOf(response["model"]),
       usage: { inputTokens: countOf(usage?.["input_tokens"]), outputTokens: countOf(usage?.["output_tokens"]) }
     }
   })
   return DecisionModel.make({
-    decide: (asked) => Effect.mapError(decide(asked), toAiError),
+    decide: (request) => Effect.mapError(decide(request), toAiError),
     // Servers round: the sum may be off by half of this decimal place for each label.
     probabilityPrecision: 4,
     supportsImages

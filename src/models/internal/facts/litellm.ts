@@ -179,9 +179,9 @@ const rowsOf = (
 }
 
 /** Converts the whole source. */
-export const fromLitellm = (source: typeof Source.Type, given: Rows): Rows =>
+export const fromLitellm = (source: typeof Source.Type, ownRows: Rows): Rows =>
   Object.fromEntries(
-    Object.keys(sources).map((provider) => [provider, rowsOf(provider, source, valueAt(given, provider) ?? {})])
+    Object.keys(sources).map((provider) => [provider, rowsOf(provider, source, valueAt(ownRows, provider) ?? {})])
   )
 
 const decodeSource = Schema.decodeUnknownOption(Schema.fromJsonString(Source))

@@ -69,14 +69,10 @@ const codeOf = (error: JsonObject | undefined): string | undefined =>
   objectsOf(error?.["details"]).some(({ reason }) => reason === "API_KEY_INVALID") ? "invalid_api_key" : undefined
 
 /** Reads an error as Google writes it: an object, alone or in a list. */
-export const errorOf = (
-  origin: Origin,
-  given: unknown,
-  response?: Pick<Response, "status" | "headers">
-): ModelError => {
-  const body = objectOf(Array.isArray(given) ? given[0] : given)
+export const errorOf = (origin: Origin, json: unknown, response?: Pick<Response, "status" | "headers">): ModelError => {
+  const body = objectOf(Array.isArray(json) ? json[0] : json)
   const error = objectOf(body?.["error"]) ?? body
-  const failure = failureOf(error ?? stringOf(given))
+  const failure = failureOf(error ?? stringOf(json))
   const wait = retryAfter(error)
   return providerError(origin, {
     ...failure,
@@ -141,12 +137,13 @@ export const makeClient = (
         try: (signal) => upload(file, signal),
         catch: (cause) => (isModelError(cause) ? cause : (stumbled(origin, cause) ?? connectionError(origin, cause)))
       }),
-    stream: Effect.fnUntraced(function* (told, text) {
+    stream: Effect.fnUntraced(function* (requestOrigin, text) {
       const token = vertex === undefined ? undefined : Redacted.value(yield* vertex.accessToken)
-      const own = token === undefined ? told : { ...told, secrets: [...secrets, token] }
+      const own = token === undefined ? requestOrigin : { ...requestOrigin, secrets: [...secrets, token] }
       return fromAsyncArrays(
         patiently(
-          (left) => readServerEvents((signal) => send(text, token, own, signal), { origin: own, eventsOf }, left),
+          (abandonSignal) =>
+            readServerEvents((signal) => send(text, token, own, signal), { origin: own, eventsOf }, abandonSignal),
           own,
           timeoutOf(timeout)
         ),

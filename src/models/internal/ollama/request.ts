@@ -164,8 +164,8 @@ export const makeWriter = (settings: Settings) => {
   const think = (level: ThinkingLevel): JsonObject => thinkOf(settings, level)
   const write = rememberTurns((turn, toolNames: ToolNames) => messagesOf(turn, settings, toolNames))
 
-  return (given: ModelRequest): Result.Result<Written, string> => {
-    const request = narrow(given)
+  return (fullRequest: ModelRequest): Result.Result<Written, string> => {
+    const request = narrow(fullRequest)
     const { definitions, names: toolNames } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
     const conversation = mergeTurns(turns.filter(isSaid)).flatMap((turn) => write(turn, toolNames))

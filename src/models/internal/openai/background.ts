@@ -105,10 +105,10 @@ const makeRequests = (
     way = "stream"
   }
 
-  const stream = (known: string | undefined): Promise<AsyncIterable<unknown>> => {
-    if (known === undefined) return client.responses.create(body, { signal })
+  const stream = (responseId: string | undefined): Promise<AsyncIterable<unknown>> => {
+    if (responseId === undefined) return client.responses.create(body, { signal })
     const from = last === undefined ? {} : { starting_after: last }
-    return client.responses.retrieve(known, { stream: true, ...include, ...from }, { signal })
+    return client.responses.retrieve(responseId, { stream: true, ...include, ...from }, { signal })
   }
 
   return {

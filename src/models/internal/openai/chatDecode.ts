@@ -217,7 +217,7 @@ export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDec
   }
 
   const end = (): ModelError | undefined => {
-    for (const said of splitter?.end() ?? []) say(said, undefined)
+    for (const chunk of splitter?.end() ?? []) say(chunk, undefined)
     // `[DONE]` alone proves nothing: proxies send it behind a stream that broke off.
     if (turn.finish === undefined) return badResponse(origin, unfinished)
     if (breakdowns.has(turn.finish)) {

@@ -249,8 +249,8 @@ export const makeChatWriter = (settings: ChatSettings) => {
     definitions.map((definition): ChatCompletionFunctionTool => ({ type: "function", function: definition }))
   )
 
-  return (given: ModelRequest): Result.Result<Written<ChatCompletionCreateParamsStreaming>, string> => {
-    const request = narrow(given)
+  return (fullRequest: ModelRequest): Result.Result<Written<ChatCompletionCreateParamsStreaming>, string> => {
+    const request = narrow(fullRequest)
     const { definitions, names, restoreCall } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
     const mergedTurns = mergeTurns(turns.filter(isSaid))

@@ -117,8 +117,8 @@ export const finishTurn = (
     // Reasoning that is only for the server's eyes.
     pieces.unshift({ _tag: "block", block: Content.reasoning("", own({ details: turn.details })) })
   }
-  const spoken = soundBlock(turn.sound, origin.provider)
-  if (spoken !== undefined) assembler.add({ _tag: "block", block: spoken })
+  const sound = soundBlock(turn.sound, origin.provider)
+  if (sound !== undefined) assembler.add({ _tag: "block", block: sound })
   const finish = (turn.finish ?? "").toLowerCase()
   const stop = stopOf(finish)
   for (const call of calls) call.name = names.own(call.name)

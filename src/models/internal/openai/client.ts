@@ -251,19 +251,19 @@ export const makeClient = Effect.fnUntraced(function* (
   const asking: Effect.Effect<OpenAiSdk.OpenAI, ModelError> =
     azure?.accessToken === undefined
       ? Effect.succeed(client)
-      : Effect.map(azure.accessToken, (given) => {
-          const token = Redacted.value(given)
+      : Effect.map(azure.accessToken, (accessToken) => {
+          const token = Redacted.value(accessToken)
           // Tokens live for an hour: the last one is kept out of errors.
           secrets[secretsOfLayer] = token
           return client.withOptions({ defaultHeaders: { ...headers, Authorization: `Bearer ${token}` } })
         })
   const streamOf = (
     own: Origin,
-    open: (asked: OpenAiSdk.OpenAI, left: AbortSignal) => AsyncIterable<ReadonlyArray<unknown>>
+    open: (sdkClient: OpenAiSdk.OpenAI, abandonSignal: AbortSignal) => AsyncIterable<ReadonlyArray<unknown>>
   ): Stream.Stream<unknown, ModelError> => {
-    const ask = (asked: OpenAiSdk.OpenAI): Stream.Stream<unknown, ModelError> =>
+    const ask = (sdkClient: OpenAiSdk.OpenAI): Stream.Stream<unknown, ModelError> =>
       fromAsyncArrays(
-        patiently((left) => open(asked, left), own, timeoutOf(timeout)),
+        patiently((abandonSignal) => open(sdkClient, abandonSignal), own, timeoutOf(timeout)),
         (cause) => toModelError(sdk, own)(cause)
       )
     return azure?.accessToken === undefined ? ask(client) : Stream.unwrap(Effect.map(asking, ask))
@@ -271,13 +271,13 @@ export const makeClient = Effect.fnUntraced(function* (
   const openAi: Client = {
     originOf,
     call: (own, use) =>
-      Effect.flatMap(asking, (asked) =>
-        Effect.tryPromise({ try: (signal) => use(asked, signal), catch: (cause) => toModelError(sdk, own)(cause) })
+      Effect.flatMap(asking, (sdkClient) =>
+        Effect.tryPromise({ try: (signal) => use(sdkClient, signal), catch: (cause) => toModelError(sdk, own)(cause) })
       ),
-    streamBy: (own, send) => streamOf(own, (asked, left) => inLists(send(asked, left))),
+    streamBy: (own, send) => streamOf(own, (sdkClient, abandonSignal) => inLists(send(sdkClient, abandonSignal))),
     stream: (path, own, text) =>
-      streamOf(own, (asked, left) =>
-        readServerEvents((signal) => post(sdk, asked, path, text, signal), { origin: own, eventsOf }, left)
+      streamOf(own, (sdkClient, abandonSignal) =>
+        readServerEvents((signal) => post(sdk, sdkClient, path, text, signal), { origin: own, eventsOf }, abandonSignal)
       )
   }
   return openAi

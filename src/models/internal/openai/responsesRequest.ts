@@ -50,11 +50,11 @@ export interface ResponsesSettings {
   readonly hasCacheKey?: boolean | undefined
 }
 
-/** Facts for writing a history. `stored` means that the provider keeps its items and finds them by id. */
+/** Facts for writing a history. `isStored` means that the provider keeps its items and finds them by id. */
 interface Writing {
   readonly settings: ResponsesSettings
   readonly toolNames: ToolNames
-  readonly stored: boolean
+  readonly isStored: boolean
 }
 
 const names: WireNames = {
@@ -102,8 +102,8 @@ const optionsOf = (options: JsonObject | undefined): JsonObject | undefined => o
 type Part = ResponseInputContent & ResponseFunctionCallOutputItem
 
 /** Writes content with the detail of its images, and with a cache mark at its end, if options ask for them. */
-const partsOf = (content: ReadonlyArray<Shown>, given: JsonObject | undefined): ReadonlyArray<Part> => {
-  const options = optionsOf(given)
+const partsOf = (content: ReadonlyArray<Shown>, messageOptions: JsonObject | undefined): ReadonlyArray<Part> => {
+  const options = optionsOf(messageOptions)
   const detail = stringOf(options?.["imageDetail"])
   const mark = objectOf(options?.["cacheBreakpoint"])
   const parts = content.map((block): Part => {
@@ -175,7 +175,7 @@ const isOwn = (turn: AiTurn, { model }: ResponsesSettings): boolean =>
  * Writes a turn of the model as the original items, in their order: a reasoning item must precede the item that it led
  * to. Another model gets only the text and the calls, without ids and reasoning.
  */
-const writeTurn = (turn: AiTurn, { settings, stored, toolNames }: Writing): ReadonlyArray<ResponseInputItem> => {
+const writeTurn = (turn: AiTurn, { isStored, settings, toolNames }: Writing): ReadonlyArray<ResponseInputItem> => {
   const own = isOwn(turn, settings)
   const placed: Array<Placed> = []
   const place = (data: JsonObject | undefined, item: ResponseInputItem): void => {
@@ -189,12 +189,12 @@ const writeTurn = (turn: AiTurn, { settings, stored, toolNames }: Writing): Read
     if (!own || item === undefined) return
     // Only storage keeps reasoning without encrypted content.
     const isPlain = settings.readsThoughts === true && listOf(item["content"]).length > 0
-    if (stored || isPlain || item["encrypted_content"]) place(data, item as ResponseInputItem & JsonObject)
+    if (isStored || isPlain || item["encrypted_content"]) place(data, item as ResponseInputItem & JsonObject)
     else isForgotten = true
   }
 
   const placeText = (data: JsonObject | undefined, text: string): void => {
-    const id = own && stored ? stringOf(data?.["id"]) : undefined
+    const id = own && isStored ? stringOf(data?.["id"]) : undefined
     const begun = messages.get(id ?? "")
     if (id === undefined) place(data, { role: "assistant", content: text, ...(own ? phaseOf(data) : {}) })
     else if (begun === undefined) messages.set(id, { texts: [text], data })
@@ -235,7 +235,7 @@ const writeTurn = (turn: AiTurn, { settings, stored, toolNames }: Writing): Read
   if (own) for (const one of objectsOf(turn.data?.["items"])) place(one, one["item"] as ResponseInputItem & JsonObject)
   placed.sort((left, right) => left.at - right.at)
   const items = placed.map(({ item }) => item)
-  return items.filter((item, index) => item.type !== "reasoning" || leadsOn(items, index, stored))
+  return items.filter((item, index) => item.type !== "reasoning" || leadsOn(items, index, isStored))
 }
 
 /** Removes the separator that was inserted before a text. */
@@ -249,9 +249,9 @@ const keptOf = (data: JsonObject | undefined): JsonObject =>
   )
 
 /** Reports whether an item other than reasoning follows. Stored reasoning is found by that item's id. */
-const leadsOn = (items: ReadonlyArray<ResponseInputItem>, index: number, stored: boolean): boolean => {
+const leadsOn = (items: ReadonlyArray<ResponseInputItem>, index: number, isStored: boolean): boolean => {
   const next = items.slice(index + 1).find((item) => item.type !== "reasoning")
-  return next !== undefined && (!stored || "id" in next)
+  return next !== undefined && (!isStored || "id" in next)
 }
 
 const itemsOf = (turn: Turn, writing: Writing): ReadonlyArray<ResponseInputItem> => {
@@ -295,8 +295,8 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
   const normalize = makeNormalizer(dialectOf(settings.provider))
   const toolbox = makeToolbox("openai", settings.strictTools)
   const outputFormat = makeOutputFormat()
-  const writeFor = (stored: boolean) =>
-    rememberTurns((turn, toolNames: ToolNames) => itemsOf(turn, { settings, toolNames, stored }))
+  const writeFor = (isStored: boolean) =>
+    rememberTurns((turn, toolNames: ToolNames) => itemsOf(turn, { settings, toolNames, isStored }))
   const findPrevious = makePrevious(settings.provider)
   const [writeStored, writeForgotten] = [writeFor(true), writeFor(false)]
 

@@ -36,24 +36,24 @@ const compare = (left: JsonObject, right: JsonObject, key: Key): "same" | "other
  * Reports whether an item can't be the one of a slot. Of a call the call's id and the type decide: items of it have
  * changing ids, and its output has the id of the call.
  */
-const isOther = ({ item }: Slot, told: JsonObject): boolean => {
-  const call = compare(item, told, "call_id")
-  if (call === "same" && compare(item, told, "type") === "other") return true
-  return call === "other" || (call === "unknown" && compare(item, told, "id") === "other")
+const isOther = ({ item }: Slot, newItem: JsonObject): boolean => {
+  const call = compare(item, newItem, "call_id")
+  if (call === "same" && compare(item, newItem, "type") === "other") return true
+  return call === "other" || (call === "unknown" && compare(item, newItem, "id") === "other")
 }
 
 /** Reports whether a text that was streamed may be this one: servers leave deltas out, and trim. */
-const isTextOf = (streamed: string | undefined, told: string | undefined): boolean => {
-  const [before, whole] = [(streamed ?? "").trim(), (told ?? "").trim()]
+const isTextOf = (streamed: string | undefined, finalText: string | undefined): boolean => {
+  const [before, whole] = [(streamed ?? "").trim(), (finalText ?? "").trim()]
   return whole.startsWith(before) || before.startsWith(whole)
 }
 
 /** Reports whether an item may be a slot that was streamed under another id. Some servers renumber. */
-const mayBe = ({ item, texts }: Slot, told: JsonObject): boolean =>
-  compare(item, told, "call_id") !== "other" &&
-  compare(item, told, "type") !== "other" &&
-  (keyOf(told, "type") !== "message" ||
-    objectsOf(told["content"]).every((part, at) => isTextOf(texts.get(at), stringOf(part["text"]))))
+const mayBe = ({ item, texts }: Slot, newItem: JsonObject): boolean =>
+  compare(item, newItem, "call_id") !== "other" &&
+  compare(item, newItem, "type") !== "other" &&
+  (keyOf(newItem, "type") !== "message" ||
+    objectsOf(newItem["content"]).every((part, at) => isTextOf(texts.get(at), stringOf(part["text"]))))
 
 /** The key of a call: its output has the same id, and another type. */
 const callKeyOf = (item: JsonObject): string | undefined => {

@@ -52,8 +52,8 @@ interface OutputFormat extends Pick<Written<unknown>, "restore" | "lost"> {
   readonly format: Format | undefined
 }
 
-const makeFormat = (given: JsonObject): OutputFormat => {
-  const schema = wellFormedObject(given)
+const makeFormat = (rawSchema: JsonObject): OutputFormat => {
+  const schema = wellFormedObject(rawSchema)
   const adapted = adaptSchema(schema, strictRules)
   if (adapted === undefined) {
     return { format: { name: "answer", schema: inlineRoot(schema), strict: false }, restore: undefined, lost: [] }

@@ -47,9 +47,9 @@ export const soundBlock = ({ id, pieces, until }: Sound, provider: string): Bloc
 
 /** Finds the id of a spoken turn, while the server knows it. A turn with further texts is written in words. */
 export const soundIn = (turn: AiTurn, settings: { readonly provider: string }): string | undefined => {
-  const spoken = turn.content.filter((block) => block.type === "text" && block.media !== undefined)
-  const data = dataOf(spoken[0]?.providerData, settings)
-  const isWhole = spoken.length === 1 && turn.content.filter(({ type }) => type === "text").length <= 2
+  const soundBlocks = turn.content.filter((block) => block.type === "text" && block.media !== undefined)
+  const data = dataOf(soundBlocks[0]?.providerData, settings)
+  const isWhole = soundBlocks.length === 1 && turn.content.filter(({ type }) => type === "text").length <= 2
   const until = countOf(data?.["until"]) ?? 0
   return isWhole && until * 1_000 > Date.now() + margin ? stringOf(data?.["sound"]) : undefined
 }

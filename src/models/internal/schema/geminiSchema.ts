@@ -75,8 +75,8 @@ export const geminiSchema = (root: JsonObject, definitions: JsonObject): JsonObj
     return { type, properties: Object.fromEntries(own), ...(required === undefined ? {} : { required }) }
   }
 
-  const visit = (given: Json, depth: number, above: ReadonlyArray<JsonObject>): JsonObject => {
-    const node = isObject(given) ? given : {}
+  const visit = (rawSchema: Json, depth: number, above: ReadonlyArray<JsonObject>): JsonObject => {
+    const node = isObject(rawSchema) ? rawSchema : {}
     nodes += 1
     const target = definitionOf(node, definitions)
     if (target !== undefined) {

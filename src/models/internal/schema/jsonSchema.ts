@@ -80,8 +80,8 @@ const flattened = (schema: JsonObject): JsonObject | undefined => {
 }
 
 /** Makes a schema fit, or gives nothing when no schema that the provider accepts means the same. */
-export const adaptSchema = (given: JsonObject, rules: SchemaRules): AdaptedSchema | undefined => {
-  const root = inlineRoot(given)
+export const adaptSchema = (rawSchema: JsonObject, rules: SchemaRules): AdaptedSchema | undefined => {
+  const root = inlineRoot(rawSchema)
   const removed: Array<string> = []
   let isLossy = false
 
@@ -175,8 +175,8 @@ const fits = (schema: JsonObject | undefined, value: Json): boolean => {
   )
 }
 
-const withoutNulls = (given: Json | undefined, value: Json, root: JsonObject): Json => {
-  const schema = resolve(given, root)
+const withoutNulls = (rawSchema: Json | undefined, value: Json, root: JsonObject): Json => {
+  const schema = resolve(rawSchema, root)
   const union = schema === undefined ? undefined : membersOf(schema)
   if (union !== undefined) {
     const variant = union.find((member) => fits(resolve(member, root), value))

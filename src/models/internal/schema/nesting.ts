@@ -7,14 +7,14 @@ export const deepest = 1_000
 export const isTooDeep = (value: unknown): boolean => isDeeper(value, deepest)
 
 /** Every event of every stream comes by here: nothing is made on the way. */
-const isDeeper = (value: unknown, left: number): boolean => {
+const isDeeper = (value: unknown, levelsLeft: number): boolean => {
   if (typeof value !== "object" || value === null) return false
-  if (left === 0) return true
+  if (levelsLeft === 0) return true
   if (Array.isArray(value)) {
-    for (const inner of value) if (isDeeper(inner, left - 1)) return true
+    for (const inner of value) if (isDeeper(inner, levelsLeft - 1)) return true
     return false
   }
-  for (const key in value) if (isDeeper(value[key as keyof typeof value], left - 1)) return true
+  for (const key in value) if (isDeeper(value[key as keyof typeof value], levelsLeft - 1)) return true
   return false
 }
 

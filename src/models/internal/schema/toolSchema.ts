@@ -78,8 +78,8 @@ const withClaudeKeys = (schema: JsonObject): JsonObject => {
 }
 
 /** The parameters of a tool as they are sent. */
-export const toolSchema = (given: JsonObject, dialect: Dialect): JsonObject => {
-  const { definitions, schema } = ordered(given)
+export const toolSchema = (rawSchema: JsonObject, dialect: Dialect): JsonObject => {
+  const { definitions, schema } = ordered(rawSchema)
   const object = objectAtRoot(schema, definitions)
   if (dialect === "gemini") return geminiSchema(object, definitions)
   const root = dialect === "anthropic" ? withClaudeKeys(object) : object

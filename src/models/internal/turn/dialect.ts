@@ -65,7 +65,7 @@ export const placeholders = {
   cutHistory: text("(What was said before is not shown.)"),
   goOn: text("Continue."),
   movedMedia: (toolName: string) => text(`From the result of ${wellFormed(toolName)}:`),
-  systemAsHuman: (said: string) => text(`<system>\n${said}\n</system>`)
+  systemAsHuman: (systemText: string) => text(`<system>\n${systemText}\n</system>`)
 }
 
 const place = (block: ImageBlock | FileBlock): string => {

@@ -38,10 +38,13 @@ export const thinkingFrom = (value: unknown): ThinkingLevel | undefined => {
 export const budgetOf = (level: ThinkingLevel): number => (typeof level === "object" ? level.budget : budgets[level])
 
 /** Finds the nearest effort to a level that a model accepts. `undefined` if it accepts no effort. */
-export const effortOf = (level: ThinkingLevel, taken: ReadonlyArray<Effort> = efforts): Effort | undefined => {
+export const effortOf = (
+  level: ThinkingLevel,
+  acceptedEfforts: ReadonlyArray<Effort> = efforts
+): Effort | undefined => {
   const wanted = efforts.indexOf(level === "off" ? "none" : typeof level === "string" ? level : nearestTo(level.budget))
   const distanceTo = (effort: Effort): number => Math.abs(efforts.indexOf(effort) - wanted)
-  return taken.reduce<Effort | undefined>(
+  return acceptedEfforts.reduce<Effort | undefined>(
     (best, effort) => (best === undefined || distanceTo(effort) < distanceTo(best) ? effort : best),
     undefined
   )
@@ -58,10 +61,10 @@ const nearestTo = (budget: number): Effort => {
 /** Finds the effort that the layers ask a model for, if they do so by a level. */
 export const askedEffort = (
   layers: ReadonlyArray<JsonObject>,
-  taken: ReadonlyArray<Effort> | undefined
+  acceptedEfforts: ReadonlyArray<Effort> | undefined
 ): Effort | undefined => {
   const level = thinkingFrom(layers.findLast(({ thinking }) => thinking !== undefined)?.["thinking"])
-  return level === undefined ? undefined : effortOf(level, taken)
+  return level === undefined ? undefined : effortOf(level, acceptedEfforts)
 }
 
 /** The efforts of a model. A refused effort is not requested again while the layer lives. */
@@ -73,10 +76,10 @@ export interface Efforts {
 }
 
 /** Makes the efforts of a layer. */
-export const makeEfforts = (known: ReadonlyArray<Effort> | undefined): Efforts => {
+export const makeEfforts = (knownEfforts: ReadonlyArray<Effort> | undefined): Efforts => {
   const refused = new Set<Effort>()
   const listAccepted = (): ReadonlyArray<Effort> | undefined =>
-    refused.size === 0 ? known : (known ?? efforts).filter((effort) => !refused.has(effort))
+    refused.size === 0 ? knownEfforts : (knownEfforts ?? efforts).filter((effort) => !refused.has(effort))
   return {
     taken: listAccepted,
     refuse: (effort) => {

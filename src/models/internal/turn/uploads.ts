@@ -148,10 +148,10 @@ export const makeUploads = (uploading: Uploading) => {
     const content = yield* Effect.forEach(message.content, (block) => {
       const inline = isLarge(block) ? inlineOf(block) : undefined
       if (inline === undefined || !isLarge(block)) return Effect.succeed(block)
-      return Effect.map(replace(block, inline.data, inline.mimeType), (done) => {
-        if (done === undefined) return block
-        hashes.push(done.hash)
-        return done.replaced
+      return Effect.map(replace(block, inline.data, inline.mimeType), (replacement) => {
+        if (replacement === undefined) return block
+        hashes.push(replacement.hash)
+        return replacement.replaced
       })
     })
     const newEntry = { message: hashes.length === 0 ? message : { ...message, content }, hashes }

@@ -33,18 +33,18 @@ export const silent = ({ model, provider }: Origin, idle: number): ModelError =>
  */
 export const patiently =
   <A>(make: (signal: AbortSignal) => AsyncIterable<A>, origin: Origin, idle: number) =>
-  (left: AbortSignal): AsyncIterable<A> => ({
+  (abandonSignal: AbortSignal): AsyncIterable<A> => ({
     [Symbol.asyncIterator]: () => {
       const request = new AbortController()
       const stop = (): void => {
         clearTimeout(timer)
         timer = undefined
       }
-      left.addEventListener(
+      abandonSignal.addEventListener(
         "abort",
         () => {
           stop()
-          request.abort(left.reason)
+          request.abort(abandonSignal.reason)
         },
         { once: true }
       )

@@ -32,9 +32,13 @@ export const makePost = ({ failure, headers, hints, model, provider, timeout, ur
   const allHeaders = { "content-type": "application/json", ...headers }
   const plainHeaders = revealed(allHeaders)
   const secrets = secretsIn(Object.values(allHeaders)).map((secret) => secret.replace(/^Bearer /, ""))
-  return (body: object, said: () => Iterable<string>, token?: Redacted.Redacted): Effect.Effect<Posted, ModelError> => {
+  return (
+    body: object,
+    collectTexts: () => Iterable<string>,
+    token?: Redacted.Redacted
+  ): Effect.Effect<Posted, ModelError> => {
     const value = token === undefined ? [] : [Redacted.value(token)]
-    const origin: Origin = { provider, model, secrets: [...secrets, ...value], said, hints }
+    const origin: Origin = { provider, model, secrets: [...secrets, ...value], said: collectTexts, hints }
     const authorised = { ...plainHeaders, ...(value.length === 0 ? {} : { authorization: `Bearer ${value.join("")}` }) }
     const fetch = guardedFetch(rest.fetch ?? globalThis.fetch, origin, { timeout })
     const ask = async (signal: AbortSignal): Promise<Posted> => {

@@ -196,19 +196,20 @@ const drain = (reader: Reader): void => {
 const ended = { done: true, value: undefined } as const
 
 /**
- * Reads the events of a response, which is requested when somebody reads. Leaving (`left`) ends the request, unless its
- * last event was read: the connection can then be used again. `left` belongs to this request alone: it keeps the reader.
+ * Reads the events of a response, which is requested when somebody reads. `abandonSignal` ends the request, unless its
+ * last event was read: the connection can then be used again. The signal belongs to this request alone: it keeps the
+ * reader.
  */
 export const readServerEvents = (
   open: (signal: AbortSignal) => Promise<Response>,
   reading: Reading,
-  left?: AbortSignal
+  abandonSignal?: AbortSignal
 ): AsyncIterable<ReadonlyArray<unknown>> => ({
   [Symbol.asyncIterator]: () => {
     const parser = makeParser(reading)
     const request = new AbortController()
-    left?.addEventListener("abort", () => {
-      if (!isDone) request.abort(left.reason)
+    abandonSignal?.addEventListener("abort", () => {
+      if (!isDone) request.abort(abandonSignal.reason)
     })
     let reader: Reader | undefined
     let isOpen = false

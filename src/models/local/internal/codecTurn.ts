@@ -47,11 +47,11 @@ export const makeCodecTurns = (engine: Engine, codec: Codec, template: string) =
     })
   )
 
-  return (asked: Asked, grammar: LlamaGrammar | undefined): Prepared => {
-    const { settings, tools } = asked
+  return (conversation: Asked, grammar: LlamaGrammar | undefined): Prepared => {
+    const { settings, tools } = conversation
     const level = grammar === undefined ? settings.thinking : "off"
     const thinking = level === undefined ? undefined : budgetOf(level) > 0
-    const prompt = codec.prompt({ ...asked, thinking, template })
+    const prompt = codec.prompt({ ...conversation, thinking, template })
     const tokens = tokenize(prompt.pieces)
     return {
       tokens,

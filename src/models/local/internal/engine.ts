@@ -102,7 +102,7 @@ export const load = Effect.fnUntraced(function* (
         }),
       catch: loadError(origin, "binary")
     }),
-    (held) => Effect.promise(() => held.dispose())
+    (resource) => Effect.promise(() => resource.dispose())
   )
 
   const path = yield* Effect.tryPromise({
@@ -130,7 +130,7 @@ export const load = Effect.fnUntraced(function* (
         }),
       catch: loadError(origin, "model")
     }),
-    (held) => Effect.promise(() => held.dispose()),
+    (resource) => Effect.promise(() => resource.dispose()),
     { interruptible: true }
   )
   return {

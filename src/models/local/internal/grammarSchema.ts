@@ -123,11 +123,11 @@ const ofType = (type: Json, schema: JsonObject, context: Context): JsonObject =>
 const described = (schema: JsonObject, converted: JsonObject): JsonObject =>
   typeof schema["description"] === "string" ? merge(converted, { description: schema["description"] }) : converted
 
-const convert = (given: Json, context: Context): JsonObject => {
-  if (!isObject(given)) return anything
-  const name = refName(given)
+const convert = (rawSchema: Json, context: Context): JsonObject => {
+  if (!isObject(rawSchema)) return anything
+  const name = refName(rawSchema)
   if (name !== undefined) return isObject(valueAt(context.defs, name)) ? { $ref: `#/$defs/${name}` } : anything
-  const schema = intersected(given, context.defs, 0)
+  const schema = intersected(rawSchema, context.defs, 0)
   if (schema === undefined) return anything
   const { const: constant, enum: values, type } = schema
   const isScalar = (value: Json) => value === null || typeof value !== "object"
@@ -144,8 +144,8 @@ const convert = (given: Json, context: Context): JsonObject => {
 }
 
 /** Takes away the `null` of properties that were left out. */
-const restored = (value: Json, given: Json | undefined, defs: JsonObject): Json => {
-  const resolved = resolve(given, { $defs: defs })
+const restored = (value: Json, rawSchema: Json | undefined, defs: JsonObject): Json => {
+  const resolved = resolve(rawSchema, { $defs: defs })
   if (resolved === undefined) return value
   const schema = intersected(resolved, defs, 0) ?? resolved
   const members = [...listOf(schema["anyOf"]), ...listOf(schema["oneOf"])]
@@ -171,8 +171,8 @@ const restored = (value: Json, given: Json | undefined, defs: JsonObject): Json 
  * Reports whether a value of a union is one of this member's: an object has all of its keys, since a grammar gives them
  * all.
  */
-const fitsKeys = (value: Json, given: Json, defs: JsonObject): boolean => {
-  const member = resolve(given, { $defs: defs })
+const fitsKeys = (value: Json, rawSchema: Json, defs: JsonObject): boolean => {
+  const member = resolve(rawSchema, { $defs: defs })
   if (member === undefined) return false
   if (Array.isArray(value)) return member["type"] === "array"
   const { properties } = member
@@ -216,17 +216,17 @@ export const unheldIn = (schema: Json): ReadonlyArray<string> => {
 }
 
 /** Makes a schema for a grammar. With `nulls: false` every property is always there. */
-export const adapt = (given: JsonObject, options?: { readonly nulls: boolean }): Adapted => {
-  const defs = definitionsOf(given)
+export const adapt = (rawSchema: JsonObject, options?: { readonly nulls: boolean }): Adapted => {
+  const defs = definitionsOf(rawSchema)
   const context: Context = { defs, nulls: options?.nulls ?? true }
   const $defs = Object.fromEntries(Object.entries(defs).map(([name, schema]) => [name, convert(schema, context)]))
-  const converted = convert(given, context)
+  const converted = convert(rawSchema, context)
   const schema = Object.keys($defs).length === 0 ? converted : merge(converted, { $defs })
   return {
     // The result of `convert` is in the library's part of the language; its types ask for literals.
     schema: schema as JsonObject & GbnfJsonObjectSchema,
     restore: (json) => {
-      const value = context.nulls ? restored(json, given, defs) : json
+      const value = context.nulls ? restored(json, rawSchema, defs) : json
       return isObject(value) ? value : json
     }
   }

@@ -38,7 +38,7 @@ export interface Shared {
   /** Puts the beginning of a prompt into a sequence, from the disk if it is there. */
   readonly restore: Restore | undefined
   /** Prepares turns by the model's codec or its chat wrapper. */
-  readonly makePrepare: () => (asked: Asked, grammar: LlamaGrammar | undefined) => Prepared
+  readonly makePrepare: () => (prompt: Asked, grammar: LlamaGrammar | undefined) => Prepared
 }
 
 const defaultMaxTokens = 4096
@@ -109,8 +109,8 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
               errorOf(origin, { _tag: "Unsupported" }, "no grammar can be made of the output schema", cause)
           })
 
-    const prepared = Effect.fnUntraced(function* (given: ModelRequest, names: ToolNames) {
-      const request = narrow(given)
+    const prepared = Effect.fnUntraced(function* (fullRequest: ModelRequest, names: ToolNames) {
+      const request = narrow(fullRequest)
       const settings = yield* settingsFor(origin, shared.settings, request.parameters)
       const { system, turns } = normalize(request.messages)
       const tools = request.toolChoice === "none" ? [] : request.tools

@@ -58,6 +58,6 @@ export const settingsFor = (
   parameters: JsonObject
 ): Effect.Effect<Settings, ModelError> =>
   Effect.mapBoth(decode(parameters), {
-    onSuccess: (asked) => ({ ...settings, ...asked }),
+    onSuccess: (requestSettings) => ({ ...settings, ...requestSettings }),
     onFailure: (error) => errorOf(origin, { _tag: "InvalidRequest" }, `wrong parameters: ${error.message}`)
   })

@@ -112,9 +112,9 @@ const makeCallReader = (emit: (delta: Delta) => void, schemas: ReadonlyMap<strin
 }
 
 /** Makes what prepares the turns of one session. */
-export const makeWrapperTurns = (engine: Engine, given: ChatWrapper) => {
+export const makeWrapperTurns = (engine: Engine, baseWrapper: ChatWrapper) => {
   const { library, model } = engine
-  const wrapper = beginningOnce(given, engine)
+  const wrapper = beginningOnce(baseWrapper, engine)
   const adapted = new WeakMap<JsonObject, Adapted>()
   const schemaOf = (tool: ToolDefinition): Adapted => {
     const own = adapted.get(tool.parameters) ?? adapt(tool.parameters)
@@ -123,9 +123,9 @@ export const makeWrapperTurns = (engine: Engine, given: ChatWrapper) => {
   }
   const thinks = wrapper.settings.segments?.thought !== undefined
 
-  return (asked: Asked, grammar: LlamaGrammar | undefined): Prepared => {
-    const { settings, toolChoice, tools } = asked
-    const history = toHistory(asked.systemPrompt, asked.turns, tools, thinks)
+  return (prompt: Asked, grammar: LlamaGrammar | undefined): Prepared => {
+    const { settings, toolChoice, tools } = prompt
+    const history = toHistory(prompt.systemPrompt, prompt.turns, tools, thinks)
     const schemas = new Map(tools.map((tool) => [tool.name, schemaOf(tool)]))
     const functions: ChatModelFunctions = Object.fromEntries(
       tools.map((tool) => [tool.name, { description: tool.description, params: schemaOf(tool).schema }])
@@ -138,8 +138,8 @@ export const makeWrapperTurns = (engine: Engine, given: ChatWrapper) => {
 
     const generate: Prepared["generate"] = (sequence, limit, signal, emit) => {
       const chat = new library.LlamaChat({ contextSequence: sequence, chatWrapper })
-      const text = makeVoice((said) => emit({ _tag: "Text", text: said }), false)
-      const reasoning = makeVoice((said) => emit({ _tag: "Reasoning", text: said }), true)
+      const text = makeVoice((delta) => emit({ _tag: "Text", text: delta }), false)
+      const reasoning = makeVoice((delta) => emit({ _tag: "Reasoning", text: delta }), true)
       const calls = makeCallReader(emit, schemas)
       const filled = new AbortController()
       let reasoningTokens = 0

@@ -226,14 +226,14 @@ const makeSpeeches = (turn: Turn) => {
 const makeCalls = (turn: Turn, { makeId, names }: DecodeContext) => {
   const calls = new Map<string, Call<Called>>()
 
-  const begin = (given: string | undefined, part: JsonObject): Call<Called> => {
+  const begin = (wireId: string | undefined, part: JsonObject): Call<Called> => {
     const name = stringOf(part["toolName"]) ?? ""
     const isHosted = part["providerExecuted"] === true
     const data = { metadata: metadataOf(part) }
-    const call = turn.addCall({ id: given || makeId(), name: isHosted ? name : names.own(name), isHosted, data })
+    const call = turn.addCall({ id: wireId || makeId(), name: isHosted ? name : names.own(name), isHosted, data })
     // Some providers tell only with the whole call that they run it.
     if (isHosted || names.has(name)) turn.start(call)
-    calls.set(given ?? "", call)
+    calls.set(wireId ?? "", call)
     return call
   }
 

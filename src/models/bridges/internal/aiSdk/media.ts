@@ -77,9 +77,9 @@ export const filePart = (block: ImageBlock | FileBlock, { references = "" }: Rea
 }
 
 /** Converts a file from the model to a block. V3 has plain bytes, V4 has them in an object. */
-export const fileBlock = (mimeType: string, given: unknown): ImageBlock | FileBlock | undefined => {
-  const data = typeof given === "object" && given !== null && "data" in given ? given.data : given
-  const url = typeof given === "object" && given !== null && "url" in given ? given.url : given
+export const fileBlock = (mimeType: string, file: unknown): ImageBlock | FileBlock | undefined => {
+  const data = typeof file === "object" && file !== null && "data" in file ? file.data : file
+  const url = typeof file === "object" && file !== null && "url" in file ? file.url : file
   const make = mimeType.startsWith("image/") ? Content.image : Content.file
   if (url instanceof URL) return make({ url: url.href })
   if (typeof data === "string" && data !== "") return make({ base64: data, mimeType })

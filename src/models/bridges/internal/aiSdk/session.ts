@@ -139,8 +139,8 @@ export const makeSdkSessions = (model: Model, line: Line): Effect.Effect<ModelSe
     const toolbox = makeToolbox(line.schemas)
     const outputFormat = makeOutputFormat()
 
-    return Effect.fnUntraced(function* (given, makeId) {
-      const request = narrow(given)
+    return Effect.fnUntraced(function* (fullRequest, makeId) {
+      const request = narrow(fullRequest)
       const overlaid = yield* Effect.fromResult(overlay(line.settings, request.parameters))
       const box = toolbox(request.tools)
       const { container, damaged, prompt } = write(request, box.names)

@@ -46,6 +46,6 @@ export const overflowOf = (reason: {
   readonly description?: string | undefined
   readonly http?: { readonly body?: string | undefined } | undefined
 }): Extract<Reason, { readonly _tag: "ContextOverflow" }> | undefined => {
-  const text = [reason.description, reason.http?.body].map((said) => (said ?? "").slice(0, longestSaid)).join("\n")
+  const text = [reason.description, reason.http?.body].map((part) => (part ?? "").slice(0, longestSaid)).join("\n")
   return overflowIn(text, text, undefined)
 }

@@ -34,7 +34,7 @@ export const fromUsage = (usage: Usage.Usage | undefined): AiResponse.FinishPart
   const part = (whole: number | undefined, ...others: ReadonlyArray<number | undefined>) =>
     Math.max(
       0,
-      others.reduce<number>((left, other) => left - (other ?? 0), whole ?? 0)
+      others.reduce<number>((rest, other) => rest - (other ?? 0), whole ?? 0)
     )
   return {
     inputTokens: { total: input, uncached: part(input, cacheRead, cacheWrite), cacheRead, cacheWrite },

@@ -27,8 +27,8 @@ export const makeCalls = (emit: (delta: Delta) => void): OpenCalls => {
     let json = ""
     const fail = (raw: string, problem: string) => emit({ _tag: "Malformed", call, name, raw, problem })
     return {
-      name: (said) => {
-        name = said
+      name: (fullName) => {
+        name = fullName
         emit({ _tag: "CallStart", call, name })
         if (json !== "") emit({ _tag: "CallDelta", call, text: json })
       },

@@ -84,11 +84,11 @@ const single = (schema: JsonObject): JsonObject => {
 /**
  * Converts a JSON Schema to Gemma's form: one type each, in capitals. Values that are not schemas (an example) stay.
  */
-const shouted = (given: Json): Json => {
-  if (Array.isArray(given)) return given.map(shouted)
-  if (!isObject(given)) return given
+const shouted = (rawSchema: Json): Json => {
+  if (Array.isArray(rawSchema)) return rawSchema.map(shouted)
+  if (!isObject(rawSchema)) return rawSchema
   return Object.fromEntries(
-    Object.entries(single(given)).map(([key, item]) => {
+    Object.entries(single(rawSchema)).map(([key, item]) => {
       if (key === "type" && typeof item === "string") return [key, item.toUpperCase()]
       if (isObject(item) && maps.has(key))
         return [key, Object.fromEntries(Object.entries(item).map(([name, one]) => [name, shouted(one)]))]

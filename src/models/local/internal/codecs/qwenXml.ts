@@ -63,8 +63,8 @@ const readValue = function* (cursor: Cursor, say: (char: string) => void): Parse
 }
 
 /** Reports whether a value of this schema is text as it stands, and not JSON. One of an unknown schema is text. */
-const isText = (given: Json | undefined, root: JsonObject): boolean =>
-  [...alternativesOf(given, root)].some((schema) => {
+const isText = (rawSchema: Json | undefined, root: JsonObject): boolean =>
+  [...alternativesOf(rawSchema, root)].some((schema) => {
     if (membersOf(schema) !== undefined) return false
     const { const: constant, enum: values, type } = schema
     const listed = Array.isArray(values) ? values : constant === undefined ? undefined : [constant]

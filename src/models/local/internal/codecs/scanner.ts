@@ -96,8 +96,8 @@ const scan = function* (
   calls: OpenCalls
 ): Parser<void> {
   const { anywhere, close, open } = marks.thought
-  const text = makeVoice((said) => emit({ _tag: "Text", text: said }), false)
-  const reasoning = makeVoice((said) => emit({ _tag: "Reasoning", text: said }), true)
+  const text = makeVoice((delta) => emit({ _tag: "Text", text: delta }), false)
+  const reasoning = makeVoice((delta) => emit({ _tag: "Reasoning", text: delta }), true)
   const tags = [...marks.calls, ...marks.strays, open, close]
   let thinking = inThought
   yield
