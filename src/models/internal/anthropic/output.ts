@@ -22,15 +22,15 @@ export interface OutputRequest {
 /** Reports whether a schema refers to itself, which the API does not accept. */
 const isRecursive = (root: JsonObject): boolean => {
   const open = new Set<Json>()
-  const done = new Set<Json>()
+  const visited = new Set<Json>()
   const visit = (value: Json): boolean => {
-    if (typeof value !== "object" || value === null || done.has(value)) return false
+    if (typeof value !== "object" || value === null || visited.has(value)) return false
     if (open.has(value)) return true
     open.add(value)
     const target = isObject(value) ? targetOf(value, root) : undefined
     const isFound = (target !== undefined && visit(target)) || Object.values(value).some(visit)
     open.delete(value)
-    done.add(value)
+    visited.add(value)
     return isFound
   }
   const { $defs: _definitions, ...used } = root
