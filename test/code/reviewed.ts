@@ -6,7 +6,7 @@ import { CodeMode } from "effect-deepagents/code"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 
-export const files = { "/a.txt": "a\nb\n", "/b.txt": "b\n", "/d/c.txt": "c\n" }
+const files = { "/a.txt": "a\nb\n", "/b.txt": "b\n", "/d/c.txt": "c\n" }
 
 export interface World {
   /** What the tools did that are not about files. */
@@ -90,7 +90,7 @@ export const modelOf = (script: string) =>
       : Message.text(answered)
   })
 
-export const services = (script: string) =>
+const services = (script: string) =>
   Layer.mergeAll(
     modelOf(script),
     MemoryBackend.layer({ files }),

@@ -48,7 +48,12 @@ const helper = Agent.make({
   middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
 })
 
-const rounds: ReadonlyArray<ReadonlyArray<"note" | "pay" | "ask">> = [["note", "note"], ["pay"], ["ask", "note"], ["pay"]]
+const rounds: ReadonlyArray<ReadonlyArray<"note" | "pay" | "ask">> = [
+  ["note", "note"],
+  ["pay"],
+  ["ask", "note"],
+  ["pay"]
+]
 
 const script = TestChatModel.reactive(({ messages }) => {
   const [first] = messages
