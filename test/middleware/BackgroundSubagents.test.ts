@@ -214,6 +214,7 @@ describe("BackgroundSubagents", () => {
       const middle = Agent.provide(
         Agent.make({
           name: "middle",
+          description: "Delegates",
           prompt: "",
           middleware: [BackgroundSubagents.make({ agents: [worker("slow", 1000)] })]
         }),
