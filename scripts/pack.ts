@@ -39,7 +39,9 @@ const repositoryOf = (given: object): string | undefined => {
 /** Writes the published files into an empty folder. */
 const writeFiles = (folder: string): void => {
   assert.ok(existsSync("dist/index.js"), "dist/ is missing: run `npm run build` first.")
-  for (const name of [...manifest.files, "README.md", "LICENSE"]) cpSync(name, join(folder, name), { recursive: true })
+  // Patterns that leave files out are for npm.
+  const names = manifest.files.filter((name) => !name.startsWith("!"))
+  for (const name of [...names, "README.md", "LICENSE"]) cpSync(name, join(folder, name), { recursive: true })
   const repository = repositoryOf(manifest)
   if (repository !== undefined) {
     writeFileSync(join(folder, "README.md"), withAbsoluteLinks(readFileSync("README.md", "utf8"), repository))
