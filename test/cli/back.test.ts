@@ -26,7 +26,7 @@ const say = async (program: Program, line: string, wanted: string): Promise<void
 }
 
 const yes = async (program: Program, wanted: string) => {
-  program.type(`${down}\r`)
+  program.type("y")
   await program.until(wanted)
 }
 

@@ -17,6 +17,7 @@ import { refresh as refreshCatalogue } from "../config/refreshCatalogue.ts"
 import { fail, orFail } from "../failure.ts"
 import { canAsk, print, printJson, table, tell } from "../output.ts"
 import { pluginsOf, skillsOf } from "../project/brought.ts"
+import { askPerson } from "../question.ts"
 import { type Context, skillSources } from "../work/app.ts"
 import { machine } from "../work/machine/host.ts"
 
@@ -61,7 +62,7 @@ export const refresh = Effect.fnUntraced(function* ({ places }: Context, from: s
 const readKey = Effect.fnUntraced(function* (name: string) {
   const stdio = yield* Stdio.Stdio
   if (yield* stdio.stdinIsTerminal) {
-    const prompt = Prompt.run(Prompt.Hidden({ message: `Key of ${name}` }))
+    const prompt = askPerson(Prompt.Hidden({ message: `Key of ${name}` }))
     return yield* Effect.catch(prompt, () => fail("interrupted", "\nNo key was kept."))
   }
   return Redacted.make((yield* orFail("failed")(Stream.mkString(Stream.decodeText(stdio.stdin)))).trim())
@@ -76,7 +77,7 @@ export const login = Effect.fnUntraced(function* ({ places }: Context, given: st
   const name =
     given ??
     (yield* Effect.catch(
-      Prompt.run(Prompt.Select({ message: "Provider", choices: names.map((value) => ({ title: value, value })) })),
+      askPerson(Prompt.Select({ message: "Provider", choices: names.map((value) => ({ title: value, value })) })),
       () => fail("interrupted", "\nNo key was kept.")
     ))
   const provider = all.find((one) => one.name === name)

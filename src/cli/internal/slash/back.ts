@@ -93,7 +93,7 @@ const decideConflicts = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, con
     },
     { value: "keep", label: "k  keep", about: "leave it as it is now", isWhole: true, key: "k" }
   ]
-  const no = { value: "no", label: "no", about: "leave everything", isWhole: true }
+  const no = { value: "no", label: "n  no", about: "leave everything", isWhole: true, key: "n" }
   if (conflicts.length > 0) {
     const answer = yield* choose(room, `${count(conflicts.length)} changed by somebody since:`, [
       no,
@@ -166,12 +166,13 @@ export const restoreTurns = Effect.fnUntraced(function* <E, R>(
     room.ui.note("info", `not covered: ${notes.map((note) => nameOf(folder, note)).join(", ")}`)
   }
   const answer = yield* choose(room, steps.length === 0 ? `${options.words}?` : `${options.words} and these files?`, [
-    { value: "no", label: "no", about: "leave everything", isWhole: true },
+    { value: "no", label: "n  no", about: "leave everything", isWhole: true, key: "n" },
     {
       value: "yes",
-      label: "yes",
+      label: "y  yes",
       about: steps.length === 0 ? "no file changes" : count(steps.length - lostSteps.length),
-      isWhole: true
+      isWhole: true,
+      key: "y"
     }
   ])
   if (answer !== "yes") return false

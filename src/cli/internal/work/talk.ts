@@ -20,6 +20,7 @@ import { bindingsWith } from "../input/bindings.ts"
 import { canAsk, tell } from "../output.ts"
 import { commandFolders } from "../project/brought.ts"
 import { beforeCompact, endSession } from "../project/hooks.ts"
+import { askPerson } from "../question.ts"
 import type { Terminal } from "../screen/terminal.ts"
 import { fileCommands } from "../slash/fileCommands.ts"
 import { type App, connected, type Context, openApp, type Services, sessions } from "./app.ts"
@@ -67,7 +68,7 @@ const firstRun = Effect.fnUntraced(function* (context: Context, aside: Aside) {
     { title: "a demo (a scripted model, no key)", value: { _tag: "demo" } }
   ]
   const choice = yield* Effect.catch(
-    aside(Prompt.run(Prompt.Select<Chosen>({ message: "Nothing is set up yet. Which model shall answer?", choices }))),
+    aside(askPerson(Prompt.Select<Chosen>({ message: "Nothing is set up yet. Which model shall answer?", choices }))),
     () => fail("interrupted", "\nNothing was set up.")
   )
   if (choice._tag === "demo") return { ...context, isDemo: true }

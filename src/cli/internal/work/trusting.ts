@@ -9,6 +9,7 @@ import { findItems } from "../config/items.ts"
 import type { Places } from "../config/places.ts"
 import { answer, type Known, projectOf, statesOf } from "../config/trust.ts"
 import { canAsk, table, tell } from "../output.ts"
+import { askPerson } from "../question.ts"
 
 /** The most lines of an item that are shown at a question. */
 const shownLines = 60
@@ -34,7 +35,7 @@ export const rowOf = ({ item, state }: Known): ReadonlyArray<string> => [
 
 type Choice = "each" | "all" | "later" | "never"
 
-const ask = <A>(prompt: Prompt.Prompt<A>, otherwise: A) => Effect.orElseSucceed(Prompt.run(prompt), () => otherwise)
+const ask = <A>(prompt: Prompt.Prompt<A>, otherwise: A) => Effect.orElseSucceed(askPerson(prompt), () => otherwise)
 
 /** Asks about one item. */
 const askOne = Effect.fnUntraced(function* (places: Places, known: Known) {
