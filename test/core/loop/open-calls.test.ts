@@ -502,4 +502,15 @@ describe("a run that is resumed", () => {
       assert.deepStrictEqual([third.text, third.rounds], [second.text, 2])
     }).pipe(Effect.provide(paying))
   )
+
+  it.effect("counts the round of a program again only if the program is open", () =>
+    Effect.gen(function* () {
+      const inThread = Effect.provide(journal.layer({}))
+      const program = Agent.program({ name: "p", run: () => Effect.succeed("done") })
+      const first = yield* Agent.run(program, "go", { threadId: "t" }).pipe(inThread)
+      const second = yield* Agent.resume(program, { threadId: "t" }).pipe(inThread)
+      assert.deepStrictEqual([second.text, second.rounds], [first.text, first.rounds])
+      assert.isAbove(first.rounds, 0)
+    })
+  )
 })
