@@ -15,15 +15,17 @@ export interface Logged {
   readonly size: number
 }
 
-/**
- * A leaf of the thread, and the frames that are not stored with it: all from `from` on, and earlier frames of calls
- * without a stored answer.
- */
-interface Save {
+/** A leaf of the thread, and the first frame that may not be stored with it. */
+export interface Save {
   readonly step: number
   readonly leaf: string
   readonly from: number
-  readonly open: ReadonlyArray<Logged>
+}
+
+/** The frames of a call of the root run, and the step at which its answer was stored. */
+interface Call {
+  readonly frames: ReadonlyArray<Logged>
+  readonly storedAt: number
 }
 
 /** The place of a reader in a log. */
@@ -40,8 +42,8 @@ export interface Log {
   leaf: string
   isOver: boolean
   saves: Array<Save>
-  /** The frames of calls of the root run whose answers are not stored, by the ids of the calls. */
-  readonly calls: Map<string, ReadonlyArray<Logged>>
+  /** The calls of the root run whose answers were not stored at the first of the saves. */
+  readonly calls: Map<string, Call>
   /** The calls of the run whose answers are stored. The log learns of an event a moment after the run told it. */
   readonly answered: Set<string>
   readonly readers: Set<Reader>
@@ -93,10 +95,8 @@ export const begin = (log: Log, { id, step }: Leaf): void => {
   log.step = step
   log.leaf = leaf
   log.answered.clear()
-  if (log.saves.length === 0) log.saves.push({ step, leaf, from: log.next, open: openFrames(log) })
+  if (log.saves.length === 0) log.saves.push({ step, leaf, from: log.next })
 }
-
-const openFrames = ({ calls }: Log): ReadonlyArray<Logged> => [...calls.values()].flat()
 
 /** Drops all frames, which the store has. Readers at the end go on, others go on from the store. */
 export const release = (log: Log): void => {
@@ -118,15 +118,22 @@ export const leave = (log: Log): void => {
 
 /**
  * Notes a stored leaf. Frames from `from` on may not be stored with it. `answers` are the calls whose answers are stored
- * now: until then the frames of a call are nowhere else.
+ * now: until then the frames of a call are not stored, even if something else is.
  */
 export const save = (log: Log, { id, step }: Leaf, from: number, answers: ReadonlyArray<string>): void => {
+  log.saves.push({ step, leaf: markOf(id), from })
+  const first = log.saves[0]?.step ?? step
   for (const callId of answers) {
     log.answered.add(callId)
-    log.calls.delete(callId)
+    const call = log.calls.get(callId)
+    if (call !== undefined) log.calls.set(callId, { ...call, storedAt: step })
   }
-  log.saves.push({ step, leaf: markOf(id), from, open: openFrames(log) })
+  for (const [callId, { storedAt }] of log.calls) if (storedAt <= first) log.calls.delete(callId)
 }
+
+/** The frames before `from` that were not stored with a leaf: those of calls without a stored answer. */
+export const openFrames = ({ calls }: Log, { from, step }: Save): ReadonlyArray<Logged> =>
+  [...calls.values()].flatMap(({ frames, storedAt }) => (storedAt > step ? frames.filter(({ n }) => n < from) : []))
 
 /** The id of the call of the root run that an event is about. */
 const callOf = (event: AgentEvent): string | undefined =>
@@ -179,8 +186,9 @@ export const tell = (log: Log, events: ReadonlyArray<AgentEvent>, keep: number):
     log.frames.push(logged)
     log.bytes += size
     const callId = callOf(event)
-    if (callId !== undefined && !log.answered.has(callId))
-      log.calls.set(callId, [...(log.calls.get(callId) ?? []), logged])
+    if (callId !== undefined && !log.answered.has(callId)) {
+      log.calls.set(callId, { frames: [...(log.calls.get(callId)?.frames ?? []), logged], storedAt: Infinity })
+    }
   }
   trim(log, keep)
   signal(log)

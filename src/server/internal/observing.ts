@@ -100,7 +100,9 @@ export const makeObserve =
           if (isOlder || (save !== undefined && save.from < Log.firstOf(log))) epoch = ""
           // A log without a save has only runs that could not begin, which the store does not have.
           else reader.cursor = save?.from ?? (newest === undefined ? Log.firstOf(log) : log.next)
-          const open = (save ?? newest)?.open.filter(({ frame }) => !Repeats.isTold(before, frame)) ?? []
+          const open = Log.openFrames(log, save ?? newest ?? { step: 0, leaf: "", from: 0 }).filter(
+            ({ frame }) => !Repeats.isTold(before, frame)
+          )
           return [...frames, ...open.map(({ frame }) => ({ ...frame, position: Position.write(at) }))]
         })
         return Stream.paginate(undefined, () =>
