@@ -87,7 +87,7 @@ const stubs = (folder: string) => {
     const file = join(bin, name)
     writeFileSync(
       file,
-      `#!/bin/sh\nfor one in "$0" "$@"; do printf '[%s]' "$one"; done >> ${folder}/log\ncat >> ${folder}/log\n`
+      `#!/bin/sh\nfor one in "$0" "$@"; do printf '[%s]' "$one"; done >> ${folder}/log\ncat >> ${folder}/log\nenv >> ${folder}/variables\n`
     )
     chmodSync(file, 0o755)
   }
@@ -108,11 +108,15 @@ describe("the desktop of Linux", () => {
     const before = process.env["PATH"]
     return Effect.gen(function* () {
       process.env["PATH"] = `${stubs(folder)}:${before}`
+      process.env["DESKTOP_TEST_KEY"] = "a secret"
       const desk = yield* Desktop.Desktop
       yield* desk.notify({ title: "--help", text: "$(touch x)" })
       yield* desk.say("-w x")
       yield* desk.open("https://example.com/?a=$(b)")
       const log = readFileSync(join(folder, "log"), "utf8")
+      const variables = readFileSync(join(folder, "variables"), "utf8")
+      assert.include(variables, "PATH=")
+      assert.notInclude(variables, "a secret")
       assert.include(log, "[--][--help][$(touch x)]")
       assert.match(log, /spd-say\]\[--wait\]\[--pipe-mode\]-w x/)
       for (const bad of ["--version", "file:///etc/passwd", "javascript:1", "a.txt", "https://a b"]) {
@@ -126,7 +130,15 @@ describe("the desktop of Linux", () => {
       assert.deepStrictEqual(yield* desk.find("tea"), [join(folder, "notes/Tea list.md")])
       assert.deepStrictEqual(yield* desk.find("*"), [])
       yield* Effect.flip(desk.find("/etc"))
-    }).pipe(Effect.ensuring(Effect.sync(() => void (process.env["PATH"] = before))), Effect.provide(layer))
+    }).pipe(
+      Effect.ensuring(
+        Effect.sync(() => {
+          process.env["PATH"] = before
+          delete process.env["DESKTOP_TEST_KEY"]
+        })
+      ),
+      Effect.provide(layer)
+    )
   })
 
   it.live.skipIf(!["Xvfb", "xdotool", "xclip", "zenity", "import"].every(has))(

@@ -25,12 +25,15 @@ const needed = [
   "USERPROFILE"
 ]
 
-/** Reads the variables that every process needs. */
-export const neededVariables = Effect.gen(function* () {
+/** Reads the variables that every process needs, and these. */
+export const readVariables = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
   const env: Record<string, string> = {}
-  for (const name of needed) {
+  for (const name of [...needed, ...names]) {
     const value = yield* Effect.option(Config.String(name))
     if (Option.isSome(value)) env[name] = value.value
   }
   return env
 })
+
+/** Reads the variables that every process needs. */
+export const neededVariables = readVariables([])

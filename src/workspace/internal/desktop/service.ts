@@ -4,6 +4,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { readVariables } from "../../../support/effect/environment.ts"
 import { TaggedError } from "../../../support/effect/taggedError.ts"
 
 /** An operation of the desktop failed. The message says what to install, or to allow. */
@@ -73,16 +74,33 @@ export interface Call {
   readonly isQuiet?: boolean | undefined
 }
 
+/** The variables by which a program finds the desktop. It gets no others: among them would be keys. */
+const desktopVariables = [
+  "DISPLAY",
+  "WAYLAND_DISPLAY",
+  "XAUTHORITY",
+  "DBUS_SESSION_BUS_ADDRESS",
+  "XDG_RUNTIME_DIR",
+  "XDG_SESSION_TYPE",
+  "XDG_CURRENT_DESKTOP",
+  "XDG_CONFIG_HOME",
+  "XDG_CONFIG_DIRS",
+  "XDG_DATA_HOME",
+  "XDG_DATA_DIRS"
+]
+
 /** Makes the runner of programs: each by its name and its arguments, for a minute at most. */
 export const makeRunner = Effect.map(ChildProcessSpawner, (spawner) => {
   const bytes = (program: string, args: ReadonlyArray<string>, { env, input, install, isQuiet }: Call) =>
     Effect.gen(function* () {
+      const variables = yield* readVariables(desktopVariables)
       const handle = yield* spawner.spawn(
         ChildProcess.make(program, args, {
           stdin: input === undefined ? "ignore" : Stream.make(new TextEncoder().encode(input)),
           // A program that goes on in the background, such as xclip, keeps its outputs open.
           ...(isQuiet === true ? { stdout: "ignore", stderr: "ignore" } : {}),
-          ...(env === undefined ? {} : { env: { ...env }, extendEnv: true })
+          env: { ...variables, ...env },
+          extendEnv: false
         })
       )
       const [stdout, stderr, code] = yield* Effect.all(
