@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { ConfigProvider, Effect, Layer } from "effect"
 import { Agent } from "effect-deepagents"
 import { HumanInTheLoop, Taint } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -105,10 +105,9 @@ const makePlace = (display?: string) => {
 describe("the desktop of Linux", () => {
   it.live("gives its programs arguments, refuses other schemes and options, and keeps notes in its folder", () => {
     const { folder, layer } = makePlace()
-    const before = process.env["PATH"]
+    // The provider of the process keeps the variables that it read first, maybe for another file.
+    const env = { ...process.env, PATH: `${stubs(folder)}:${process.env["PATH"]}`, DESKTOP_TEST_KEY: "a secret" }
     return Effect.gen(function* () {
-      process.env["PATH"] = `${stubs(folder)}:${before}`
-      process.env["DESKTOP_TEST_KEY"] = "a secret"
       const desk = yield* Desktop.Desktop
       yield* desk.notify({ title: "--help", text: "$(touch x)" })
       yield* desk.say("-w x")
@@ -130,15 +129,7 @@ describe("the desktop of Linux", () => {
       assert.deepStrictEqual(yield* desk.find("tea"), [join(folder, "notes/Tea list.md")])
       assert.deepStrictEqual(yield* desk.find("*"), [])
       yield* Effect.flip(desk.find("/etc"))
-    }).pipe(
-      Effect.ensuring(
-        Effect.sync(() => {
-          process.env["PATH"] = before
-          delete process.env["DESKTOP_TEST_KEY"]
-        })
-      ),
-      Effect.provide(layer)
-    )
+    }).pipe(Effect.provide([layer, ConfigProvider.layer(ConfigProvider.fromEnv({ env }))]))
   })
 
   it.live.skipIf(!["Xvfb", "xdotool", "xclip", "zenity", "import"].every(has))(
