@@ -24,28 +24,20 @@
  * const program = Agent.run(agent, "Where is it sunny: Ulm, Bonn or Kiel?").pipe(Effect.provide(NodeScripts.layer()))
  * ```
  */
-import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Semaphore from "effect/Semaphore"
 import * as Agent from "../core/Agent.ts"
-import type { ToolDefinition } from "../core/ChatModel.ts"
-import type { Json } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
-import { ToolContext } from "../core/ToolContext.ts"
-import * as ToolError from "../core/ToolError.ts"
-import { cut } from "../support/text/text.ts"
-import { agentTool, answerCall, findDefinition, storeSlot, type World } from "./internal/answers.ts"
-import { type Door, runScript } from "./internal/host.ts"
+import type { ToolContext } from "../core/ToolContext.ts"
+import { agentTool, storeSlot } from "./internal/answers.ts"
+import { executeScript } from "./internal/execute.ts"
 import { describeWorld } from "./internal/language.ts"
 import { findLimitProblem } from "./internal/limits.ts"
-import { makePrinted, print, progressOf, shorten, textOf } from "./internal/outputs.ts"
-import { runReviewed } from "./internal/review/review.ts"
-import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
+import { definitionOf, makeCatalogue } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import { bindSlot } from "./internal/slots.ts"
-import type { Asked, Limits, ScriptError, Scripts, Told } from "./Scripts.ts"
+import type { Limits, Scripts } from "./Scripts.ts"
 
 const name = "CodeMode"
 
@@ -81,53 +73,13 @@ export interface Options<Tools, Agents> {
   readonly inline?: number | undefined
 }
 
-/** The tools of the run that scripts may call: their own, and the offered tools of the model. */
-const toolsOf = (own: ReadonlyArray<ToolDefinition>, offered: ReadonlyArray<ToolDefinition>) => {
-  const names = new Set([toolName, agentTool.name, Tool.finalAnswer, ...own.map((tool) => tool.name)])
-  return [...own, ...offered.filter((tool) => !names.has(tool.name))]
-}
-
-/** The most calls that are listed for a model. */
-const mostDone = 20
-
-/** The most lines of a script that people see while it runs. */
-const mostTold = 500
-
-/** The most agents of a script that run at once. The others wait. */
-const agentsAtOnce = 16
-
-/** Tells the model of a failure, and of the calls before it: a corrected script must not repeat them. */
-const failureOf = (error: ScriptError | ToolError.ToolError, printed: string, calls: ReadonlyArray<string>) => {
-  const { message, reason } = error
-  const stack = ToolError.isToolError(error) ? "" : (error.stack ?? "")
-  const lines = [
-    ToolError.isToolError(error) ? message : `The script failed (${reason}): ${message}`,
-    ...(stack === "" ? [] : [stack]),
-    ...(calls.length === 0
-      ? []
-      : [
-          "These calls of it were done. Don't do them again:",
-          ...calls.slice(0, mostDone).map((call) => `- ${call}`),
-          ...(calls.length > mostDone ? [`- and ${calls.length - mostDone} more`] : [])
-        ]),
-    ...(printed === "" ? [] : ["It had printed:", printed])
-  ]
-  const text = lines.join("\n")
-  return ToolError.isToolError(error)
-    ? new ToolError.ToolError({ reason: error.reason, message: text })
-    : ToolError.make(text)
-}
-
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
-
-const defaultOutput = 30_000
 
 const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyArray<AnyAgent>>): Tool.Tool<unknown> => {
   const { inline = 3_000, limits = {}, review = false, tools = [] } = options
   const agents = (options.agents ?? []).map((agent): AnyAgent => Agent.around(agent, bindSlot))
   const own = tools.map((tool) => definitionOf(tool))
-  const { calls = 256, output = defaultOutput } = limits
-  const catalogueOf = makeCatalogue()
+  const settings = { own, hidden: [toolName], agents, limits, review, catalogueOf: makeCatalogue() }
 
   return Tool.make(toolName, {
     description: `Runs a program over tools: TypeScript, the body of an async function. Use it for several calls, for loops, and for results that you need only a part of. Your other tools are there by their names, too. A call that fails rejects with an Error of the name "ToolError". There is no fetch, no require, no process. You see what the program prints and returns, and nothing else:\n${describeWorld(own, agents, inline)}`,
@@ -136,58 +88,7 @@ const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyAr
     annotations: { resumable: true, destructive: false, openWorld: false },
     reaches: new Set([...own.map((tool) => tool.name), ...agents.flatMap((agent) => [...Agent.toolNames(agent)])]),
     describe: ({ script }) => `Runs this program:\n${typeof script === "string" ? script : ""}`,
-    execute: Effect.fnUntraced(function* ({ script }) {
-      const context = yield* ToolContext
-      const all = toolsOf(own, context.run.offered)
-      const printed = makePrinted()
-      const doneCalls: Array<string> = []
-      const slots = Semaphore.makeUnsafe(agentsAtOnce)
-      const askCounts = new Map<string, number>()
-      const makeWorld = (): World => ({
-        context,
-        tools: all,
-        catalogue: catalogueOf(all),
-        agents,
-        slots,
-        calls,
-        made: 0,
-        askCounts
-      })
-      const world = makeWorld()
-      const key = `${context.threadId ?? context.runId} ${context.callId}`
-      let count = 0
-      const onDone = ({ given, kind, name }: Asked): void => {
-        if (kind !== "tool" || findDefinition(world, name)?.annotations.readOnly === true) return
-        doneCalls.push(`${name}(${cut(JSON.stringify(given), 200)})`)
-      }
-      const tell = (message: Told): Effect.Effect<void> => {
-        if (message.kind === "text") print(printed, message.text)
-        return count++ < mostTold ? context.emit(progressOf(message)) : Effect.void
-      }
-      const door: Door<unknown> = {
-        answer: (call) => Effect.tap(answerCall(world, call), () => Effect.sync(() => onDone(call))),
-        tell,
-        working: context.working
-      }
-      const { now, seed } = yield* beginScript(context)
-      const program = {
-        source: withoutFence(script),
-        args: null,
-        seed,
-        now,
-        tools: all.map((tool) => tool.name),
-        limits: { ...limits, calls }
-      }
-      const work: Effect.Effect<Json, ScriptError | ToolError.ToolError, unknown> = review
-        ? runReviewed({ program, makeWorld, tell, onDone })
-        : runScript(program, door)
-      const value = yield* Effect.catch(work, (error) =>
-        Effect.flatMap(shorten(textOf(printed, undefined), output, key), (text) =>
-          Effect.fail(failureOf(error, text, doneCalls))
-        )
-      )
-      return yield* shorten(textOf(printed, value), output, key)
-    })
+    execute: ({ script }) => executeScript({ ...settings, source: script, args: null })
   })
 }
 

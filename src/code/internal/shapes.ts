@@ -1,5 +1,7 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
+export const adaptiveMake = "worker:~effect-deepagents/Agent~;limits?:{memory?:n;time?:d;calls?:n;output?:n}"
+
 export const codeModeMake =
   "tools?:[~Tool:prepare~];agents?:[~effect-deepagents/Agent~];review?:b;limits?:{memory?:n;time?:d;calls?:n;output?:n};inline?:n"
 
