@@ -249,5 +249,12 @@ export const choiceOf = (decision: Decision): Choice => choices[decision._tag]
 /** Decides while the run waits: a person at a terminal, a policy, another service. */
 export class Approvals extends Context.Service<
   Approvals,
-  { readonly decide: (request: Request) => Effect.Effect<Decision> }
+  {
+    readonly decide: (request: Request) => Effect.Effect<Decision>
+    /**
+     * Reports whether a request is left to a later decision: a run that can be suspended ends with it, as without
+     * `Approvals`. `decide` gets all other requests. Default: none is left.
+     */
+    readonly defers?: ((request: Request) => Effect.Effect<boolean>) | undefined
+  }
 >()("effect-deepagents/Approvals") {}

@@ -27,7 +27,8 @@ const Thread = Schema.Struct({
   createdAt: Schema.optionalKey(Time),
   updatedAt: Schema.optionalKey(Time),
   state: Schema.optionalKey(Schema.String),
-  model: Schema.optionalKey(Schema.String)
+  model: Schema.optionalKey(Schema.String),
+  mode: Schema.optionalKey(Schema.String)
 })
 export type Thread = typeof Thread.Type
 
@@ -40,6 +41,7 @@ export type Threads = typeof Threads.Type
 const Offers = Schema.Struct({
   agents: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) })),
   models: Schema.optionalKey(Schema.Array(Schema.String)),
+  modes: Schema.optionalKey(Schema.Array(Schema.String)),
   files: Schema.optionalKey(Schema.Boolean)
 })
 export type Agents = (typeof Offers.Type)["agents"]
@@ -95,7 +97,7 @@ const of = (thread: string, what: string) => `threads/${encodeURIComponent(threa
 /** Gives a token for a session, which a cookie keeps. */
 export const openSession = (token: string) => tell("POST", "session", { token })
 
-/** The agents of the server, the models to choose from, and whether it shows files. */
+/** The agents of the server, the models and modes to choose from, and whether it shows files. */
 export const offers = ask(Offers, "GET", "agents")
 
 export const threads = (search: string, cursor?: string) => {
@@ -119,6 +121,8 @@ export interface Input {
   readonly id: string
   /** The new model of the thread; `null` is the one of the server. */
   readonly model?: string | null
+  /** The new mode of the thread. */
+  readonly mode?: string
 }
 
 export const start = (thread: string, input: Input) => tell("POST", of(thread, "runs"), input)

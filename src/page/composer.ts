@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { useEffect, useRef, useState } from "preact/hooks"
 import * as Content from "../core/Content.ts"
 import type { Agents, Words } from "./client.ts"
-import { type Element, h, unseen } from "./element.ts"
+import { type Children, type Element, h, unseen } from "./element.ts"
 
 interface Props {
   readonly agents: Agents
@@ -12,6 +12,9 @@ interface Props {
   readonly draft: { readonly text: string; readonly serial: number }
   readonly models: ReadonlyArray<string>
   readonly model: string
+  readonly modes: ReadonlyArray<string>
+  readonly mode: string
+  readonly onMode: (name: string) => void
   readonly onAgent: (name: string) => void
   readonly onModel: (name: string) => void
   readonly onCancel: () => void
@@ -74,8 +77,36 @@ const choose = (
     h("select", { value, onChange: ({ currentTarget }) => onChoice(currentTarget.value) }, options)
   )
 
+/** Draws the choices of agent, model and mode. */
+const choosers = ({ agent, agents, mode, model, models, modes, onAgent, onMode, onModel }: Props): Children => [
+  agents.length > 1
+    ? choose(
+        "Agent",
+        agent,
+        agents.map(({ description, name }) => h("option", { value: name, title: description }, name)),
+        onAgent
+      )
+    : null,
+  models.length > 0
+    ? choose(
+        "Model",
+        model,
+        [h("option", { value: "" }, "Default model"), ...models.map((name) => h("option", { value: name }, name))],
+        onModel
+      )
+    : null,
+  modes.length > 1
+    ? choose(
+        "Mode",
+        mode,
+        modes.map((name) => h("option", { value: name }, `Mode: ${name}`)),
+        onMode
+      )
+    : null
+]
+
 export const Composer = (props: Props): Element => {
-  const { agent, agents, draft, isWorking, model, models, onAgent, onCancel, onModel, onSend } = props
+  const { draft, isWorking, onCancel, onSend } = props
   const field = useRef<HTMLTextAreaElement>(null)
   const chooser = useRef<HTMLInputElement>(null)
   const [text, setText] = useState(draft.text)
@@ -185,22 +216,7 @@ export const Composer = (props: Props): Element => {
         }
       }),
       h("button", { type: "button", class: "plain", onClick: () => chooser.current?.click() }, "Add image"),
-      agents.length > 1
-        ? choose(
-            "Agent",
-            agent,
-            agents.map(({ description, name }) => h("option", { value: name, title: description }, name)),
-            onAgent
-          )
-        : null,
-      models.length > 0
-        ? choose(
-            "Model",
-            model,
-            [h("option", { value: "" }, "Default model"), ...models.map((name) => h("option", { value: name }, name))],
-            onModel
-          )
-        : null,
+      choosers(props),
       h("span", { class: "grow" }),
       isWorking
         ? [

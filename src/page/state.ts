@@ -28,6 +28,10 @@ export interface State {
   readonly models: ReadonlyArray<string>
   /** The model that the next input chooses for the thread; empty for the server's own. `undefined`: it stays. */
   readonly model: string | undefined
+  /** The modes to choose from. The first is the server's own. */
+  readonly modes: ReadonlyArray<string>
+  /** The mode that the next input chooses for the thread. `undefined`: it stays. */
+  readonly mode: string | undefined
   /** Reports whether the server shows the files of threads. */
   readonly hasFiles: boolean
   readonly files: Files | undefined
@@ -63,6 +67,8 @@ let now: State = {
   agent: "",
   models: [],
   model: undefined,
+  modes: [],
+  mode: undefined,
   hasFiles: false,
   files: undefined,
   threads: [],
@@ -214,6 +220,7 @@ export const openThread = (thread: string | undefined): void => {
     thread,
     moment: undefined,
     model: undefined,
+    mode: undefined,
     files: undefined,
     link: { _tag: thread === undefined ? "Closed" : "Connecting" },
     problem: undefined,
@@ -281,7 +288,7 @@ export const isWorking = ({ moment }: State): boolean => moment?.view.status ===
 
 /** Sends a message: into the run at work, or as the next input. Gives whether it was taken. */
 export const send = Effect.fnUntraced(function* (input: Client.Words, how: "input" | "steer") {
-  const { agent, model, thread } = now
+  const { agent, mode, model, thread } = now
   if (how === "steer" && thread !== undefined) {
     const steered = yield* Effect.result(Client.steer(thread, input))
     if (Result.isSuccess(steered)) return
@@ -289,8 +296,11 @@ export const send = Effect.fnUntraced(function* (input: Client.Words, how: "inpu
     if (steered.failure.status !== 409) return yield* steered.failure
   }
   const id = thread ?? makeId()
-  const modelChoice = model === undefined ? {} : { model: model === "" ? null : model }
-  yield* Client.start(id, { agent, input, id: makeId(), ...modelChoice })
+  const choices = {
+    ...(model === undefined ? {} : { model: model === "" ? null : model }),
+    ...(mode === undefined ? {} : { mode })
+  }
+  yield* Client.start(id, { agent, input, id: makeId(), ...choices })
   if (thread === undefined || now.link._tag === "Closed") openThread(id)
   yield* tellChange
 })
@@ -358,10 +368,10 @@ const threadInAddress = (): string | undefined => {
 
 /** Enters with the session that the browser has. */
 const enter = Effect.gen(function* () {
-  const { agents, files: hasFiles = false, models = [] } = yield* Client.offers
+  const { agents, files: hasFiles = false, models = [], modes = [] } = yield* Client.offers
   const storedName = localStorage.getItem("agent")
   const agent = agents.find(({ name }) => name === storedName)?.name ?? agents[0]?.name ?? ""
-  update({ access: "open", agents, agent, hasFiles, models })
+  update({ access: "open", agents, agent, hasFiles, models, modes })
   yield* loadThreads
   openThread(threadInAddress())
 })
@@ -379,6 +389,15 @@ export const chooseModel = (model: string): void => update({ model })
 /** The model of the thread that is shown. */
 export const modelOf = ({ model, thread, threads }: State): string =>
   model ?? threads.find(({ id }) => id === thread)?.model ?? ""
+
+/** Chooses the mode of the thread, from its next input on. */
+export const chooseMode = (mode: string): void => update({ mode })
+
+/** The mode of the thread that is shown. A mode that the server no longer offers is its own. */
+export const modeOf = ({ mode, modes, thread, threads }: State): string => {
+  const wanted = mode ?? threads.find(({ id }) => id === thread)?.mode
+  return modes.find((one) => one === wanted) ?? modes[0] ?? ""
+}
 
 /** Begins: with the token in the address, which is used once and then gone from it, or with the session. */
 export const begin = (): void => {

@@ -61,6 +61,7 @@ import { Runs, type RunsError } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { Caller, ThreadRef } from "./internal/tenant.ts"
 
+export { Mode } from "./internal/choices.ts"
 export {
   Auth,
   type BearerOptions,
@@ -74,7 +75,7 @@ export { type AgentInfo, Runs, RunsError, type Status, type Taken } from "./inte
 export { Caller, Principal, type Tenant, tenant, type ThreadRef } from "./internal/tenant.ts"
 
 /** The options of runs. */
-export interface Options<E = never, R = never> {
+export interface Options<R = never> {
   /** Bytes of events that are kept of a thread at work, so that readers go on exactly. Default: 1 MiB. */
   readonly keep?: number | undefined
   /** Runs and waiting inputs at once. Default: 1,000. */
@@ -89,10 +90,15 @@ export interface Options<E = never, R = never> {
    */
   readonly takeOver?: boolean | undefined
   /**
-   * Models that an input may choose for its thread, by name, for agents without a model of their own. Default: none, so
-   * that all threads have the `ChatModel` of the layer.
+   * Models that an input may choose for its thread, by name, for agents without a model of their own. Each is made when a
+   * run has it first, and fails that run. Default: none, so that all threads have the `ChatModel` of the layer.
    */
-  readonly models?: Readonly<Record<string, Layer.Layer<ChatModel, E, R>>> | undefined
+  readonly models?: Readonly<Record<string, Layer.Layer<ChatModel, unknown, R>>> | undefined
+  /**
+   * Modes that an input may choose for its thread, by name. Agents and tools read the mode at work from `Server.Mode`, and
+   * give it its meaning. The first is the default. Default: none.
+   */
+  readonly modes?: ReadonlyArray<string> | undefined
 }
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
@@ -103,6 +109,23 @@ type Needs<Agents extends Readonly<Record<string, AnyAgent>>> = Exclude<
   Journal | Caller | Scope.Scope
 >
 
+/** Makes models when they are asked for. A model lasts as long as the server. A failed one is tried again. */
+const makeModels = Effect.fnUntraced(function* <R>() {
+  const context = yield* Effect.context<R>()
+  const scope = yield* Effect.scope
+  return (model: Layer.Layer<ChatModel, unknown, R>): Effect.Effect<ChatModelService, unknown> => {
+    let service: ChatModelService | undefined
+    return Effect.suspend(() =>
+      service === undefined
+        ? Layer.buildWithScope(model, scope).pipe(
+            Effect.provideContext(context),
+            Effect.map((services) => (service = Context.get(services, ChatModel)))
+          )
+        : Effect.succeed(service)
+    )
+  }
+})
+
 const refuseLayer = makeLayerCheck("Server.layer", shapes.serverLayer)
 
 /**
@@ -110,10 +133,10 @@ const refuseLayer = makeLayerCheck("Server.layer", shapes.serverLayer)
  * that were taken and not settled go on when the layer is built. One process at a time has a mailbox: another one refuses
  * inputs with `Unavailable`, and takes over when the lease of the first one ends.
  */
-export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>, E = never, R = never>(
+export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>, R = never>(
   agents: Agents,
-  options?: Options<E, R>
-): Layer.Layer<Runs, RunsError | E, SessionStore | Storage | Needs<Agents> | Exclude<R, Scope.Scope>> =>
+  options?: Options<R>
+): Layer.Layer<Runs, RunsError, SessionStore | Storage | Needs<Agents> | Exclude<R, Scope.Scope>> =>
   refuseLayer(options) ??
   Layer.effect(
     Runs,
@@ -125,17 +148,19 @@ export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>, E
         lease = "15 seconds",
         limit = 1_000,
         models = {},
+        modes = [],
         takeOver = false,
         tenantLimit = limit
       } = options ?? {}
       const settings = { keep, limits: { all: limit, tenant: tenantLimit } }
-      const services: Record<string, ChatModelService> = {}
-      for (const [name, one] of Object.entries(models)) {
-        services[name] = Context.get(yield* Layer.build(one), ChatModel)
-      }
+      const build = yield* makeModels<R>()
       const mail = table("mailbox")
       const mailLease = yield* Lease.make(mail, { millis: Duration.toMillis(lease), takesOver: takeOver })
-      return yield* make(agents, store, Mailbox.make(mail), mailLease, { ...settings, models: services })
+      return yield* make(agents, store, Mailbox.make(mail), mailLease, {
+        ...settings,
+        models: Object.fromEntries(Object.entries(models).map(([name, one]) => [name, build(one)])),
+        modes
+      })
     })
   )
 

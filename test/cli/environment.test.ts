@@ -49,7 +49,15 @@ describe("the environment of an agent", () => {
         prompt: "You work.",
         tools: [step],
         maxRounds: rounds + 1,
-        middleware: [environment({ folder, shell: "/bin/bash", model: "test:one", folders, mode: () => mode })]
+        middleware: [
+          environment({
+            folder,
+            shell: "/bin/bash",
+            model: Effect.succeed("test:one"),
+            folders,
+            mode: Effect.sync(() => mode)
+          })
+        ]
       })
       const run = (words: string) => Agent.run(agent, words, { threadId: "one" })
       const work = Effect.gen(function* () {
@@ -86,9 +94,9 @@ describe("the environment of an agent", () => {
       const place = {
         folder,
         shell: "/bin/bash",
-        model: "test:one",
+        model: Effect.succeed("test:one"),
         folders: makeFolders([]),
-        mode: () => "ask" as const
+        mode: Effect.succeed("ask" as const)
       }
       const agent = Agent.make({ name: "worker", prompt: "You work.", middleware: [environment(place)] })
       const tell = Agent.run(agent, "Go.").pipe(
@@ -125,9 +133,9 @@ describe("the environment of an agent", () => {
       const place = {
         folder,
         shell: "/bin/bash",
-        model: "test:one",
+        model: Effect.succeed("test:one"),
         folders: makeFolders([]),
-        mode: () => "ask" as const
+        mode: Effect.succeed("ask" as const)
       }
       const agent = Agent.make({ name: "worker", prompt: "You work.", middleware: [environment(place)] })
       const { messages } = yield* Agent.run(agent, "Go.").pipe(

@@ -10,6 +10,7 @@ import { Effect } from "effect"
 import { ask, readFrames } from "../server/door.ts"
 import { read, shown } from "../server/reader.ts"
 import { build } from "./built.ts"
+import { model } from "./model.ts"
 
 const { bin } = build()
 
@@ -19,9 +20,14 @@ interface Served {
 }
 
 /** Runs the program until it prints a link, or ends. */
-const serve = (home: string, args: ReadonlyArray<string>, env: Record<string, string> = {}) =>
+const serve = (
+  home: string,
+  args: ReadonlyArray<string>,
+  env: Record<string, string> = {},
+  flags: ReadonlyArray<string> = ["--demo"]
+) =>
   Effect.callback<Served>((resume) => {
-    const child = spawn(process.execPath, [bin, "--demo", "--cwd", home, "serve", "--port", "0", ...args], {
+    const child = spawn(process.execPath, [bin, ...flags, "--cwd", home, "serve", "--port", "0", ...args], {
       env: { PATH: process.env["PATH"] ?? "", HOME: home, XDG_DATA_HOME: join(home, "data"), ...env }
     })
     let text = ""
@@ -113,6 +119,48 @@ describe("deepagents serve", () => {
         yield* kill(child)
       }).pipe(Effect.scoped),
     120_000
+  )
+
+  it.live(
+    "acts by the mode of each input, never looser than it was started, and offers the models of the keys",
+    () =>
+      Effect.gen(function* () {
+        const home = mkdtempSync(join(tmpdir(), "serve-"))
+        const { bodies, env } = yield* model((body) => {
+          const [, name = ""] = /write (\w+)(?!.*write \w)/su.exec(body) ?? []
+          const { messages = [] } = JSON.parse(body || "{}")
+          const isAnswered = JSON.stringify(messages.at(-1) ?? "").includes("tool_result")
+          return isAnswered || name === ""
+            ? [{ text: "Done." }]
+            : [{ call: "write_file", id: `call-${name}`, input: { file_path: join(home, name), content: "x" } }]
+        })
+        const { child } = yield* serve(home, [], env, ["--approvals", "auto-edit"])
+        yield* Effect.addFinalizer(() => kill(child))
+        const { token, url } = readKnown(home)
+        const offers = yield* ask(`${url}/agents`, { token })
+        assert.deepStrictEqual(offers.at("modes"), ["auto-edit", "ask", "plan"])
+        const own = offers.at("models", 0)
+        assert.match(String(own), /^anthropic:/u)
+        const say = (thread: string, name: string, more: object = {}) =>
+          Effect.gen(function* () {
+            const body = { agent: "deep", input: `write ${name}`, ...more }
+            const { status } = yield* ask(`${url}/threads/${thread}/runs`, { token, body })
+            assert.strictEqual(status, 202)
+            yield* ask(`${url}/threads/${thread}/events`, { token })
+            return (yield* ask(`${url}/threads/${thread}/state`, { token })).at("state")
+          })
+        assert.strictEqual(yield* say("t", "first", { model: own }), "idle")
+        assert.strictEqual(yield* say("t", "second", { mode: "plan" }), "idle")
+        assert.strictEqual(yield* say("u", "third", { mode: "ask" }), "waiting")
+        assert.deepStrictEqual(
+          ["first", "second", "third"].map((name) => globSync(join(home, name)).length),
+          [1, 0, 0]
+        )
+        assert.isTrue(bodies.some((body) => body.includes("This is plan mode")))
+        const wrong = yield* ask(`${url}/threads/t/runs`, { token, body: { agent: "deep", input: "x", mode: "yolo" } })
+        assert.strictEqual(wrong.status, 400)
+      }).pipe(Effect.scoped),
+    240_000
   )
 
   it.live(

@@ -26,11 +26,12 @@ const pay = Tool.make("pay", {
 
 const makeAgents = (gate: Effect.Effect<void>) => {
   const wait = Tool.make("wait", { description: "Waits", parameters: {}, execute: () => Effect.as(gate, "waited") })
+  const mode = Tool.make("mode", { description: "Tells the mode", parameters: {}, execute: () => Server.Mode })
   const helper = Agent.make({
     name: "helper",
     description: "Pays and waits",
     prompt: "You help.",
-    tools: [pay, wait],
+    tools: [pay, wait, mode],
     middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
   })
   return { helper, other: Agent.make({ name: "other", description: "Does other things", prompt: "" }) }
@@ -42,6 +43,7 @@ const model = TestChatModel.reactive(({ messages }) => {
   if (last?.role === "tool") return TestChatModel.text(`Result: ${said}`, { chunkSize: 3 })
   if (said.startsWith("pay")) return TestChatModel.calls([{ name: "pay", arguments: { n: 7 } }])
   if (said.startsWith("wait")) return TestChatModel.calls([{ name: "wait", arguments: {} }])
+  if (said.startsWith("mode")) return TestChatModel.calls([{ name: "mode", arguments: {} }])
   if (said.startsWith("hang")) return TestChatModel.hangAfter("One moment")
   return TestChatModel.text(`You said **${said}**.`, { chunkSize: 3 })
 })
@@ -58,7 +60,8 @@ const makeServer = Effect.fnUntraced(function* (
   const start = Effect.gen(function* () {
     const scope = yield* Scope.make()
     const models = { careful: TestChatModel.reactive(() => "Careful words.") }
-    const runs = Layer.fresh(Server.layer(makeAgents(gate), { models }).pipe(Layer.provide(model)))
+    const modes = ["auto-edit", "ask", "plan"]
+    const runs = Layer.fresh(Server.layer(makeAgents(gate), { models, modes }).pipe(Layer.provide(model)))
     const app = Server.http({ page, ...options }).pipe(
       Layer.provide(runs),
       Layer.provideMerge(Server.loopback({ token }))
@@ -198,6 +201,32 @@ describe("the page of a server", () => {
       yield* steps(() => other.getByLabel("Model").selectOption(""))
       yield* say(other, "second")
       yield* seen(other, "You said")
+    })
+  )
+
+  live(
+    "runs inputs in the chosen mode, which stays with the thread in all tabs",
+    Effect.gen(function* () {
+      const server = yield* makeServer()
+      const page = yield* open(yield* server.address)
+      const chooser = page.locator("label", { hasText: "Mode: " }).locator("select")
+      yield* steps(() => chooser.waitFor())
+      assert.deepStrictEqual(yield* steps(() => chooser.locator("option").allInnerTexts()), [
+        "Mode: auto-edit",
+        "Mode: ask",
+        "Mode: plan"
+      ])
+      yield* say(page, "mode, please")
+      yield* seen(page, "Result: auto-edit")
+      yield* steps(() => chooser.selectOption("plan"))
+      yield* say(page, "mode again")
+      yield* seen(page, "Result: plan")
+      const other = yield* steps(() => page.context().newPage())
+      yield* steps(() => other.goto(page.url()))
+      yield* steps(() => other.locator("select option:checked", { hasText: "plan" }).waitFor({ state: "attached" }))
+      yield* say(other, "mode once more")
+      yield* steps(() => other.getByText("Result: plan").nth(1).waitFor())
+      assert.deepStrictEqual(yield* findViolations(other), [])
     })
   )
 

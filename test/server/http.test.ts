@@ -135,6 +135,57 @@ describe("the server", () => {
       })
   )
 
+  it.live(
+    "runs each input in the mode of its time, keeps the mode by thread, and takes only the modes that it offers",
+    () => {
+      const tell = Tool.make("tell", { description: "Tells", parameters: {}, execute: () => Server.Mode })
+      const teller = Agent.make({ name: "helper", prompt: "", tools: [tell] })
+      const gate = Latch.makeUnsafe(false)
+      const telling = TestChatModel.reactive(({ messages }) => {
+        const last = messages.at(-1)
+        const call = TestChatModel.calls([{ name: "tell", arguments: {} }])
+        if (last?.role === "tool") return `It is ${JSON.stringify(last.content)}.`
+        return JSON.stringify(last?.content).includes("slow") ? () => Effect.as(gate.await, call) : call
+      })
+      const offering = (modes?: ReadonlyArray<string>) =>
+        Server.layer({ helper: teller }, modes === undefined ? {} : { modes }).pipe(Layer.provide(telling))
+      const modesOf = (url: string, id: string) =>
+        Effect.map(
+          Effect.andThen(ask(`${url}/threads/${id}/events`), ask(`${url}/threads/${id}/history`)),
+          ({ text }) => Array.from(text.matchAll(/It is [^.]*?(ask|plan|auto|\[\])[^.]*\./gu), ([, mode]) => mode)
+        )
+      return Effect.gen(function* () {
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const url = yield* serve(offering(["auto", "ask", "plan"]))
+            assert.deepStrictEqual((yield* ask(`${url}/agents`)).at("modes"), ["auto", "ask", "plan"])
+            for (const wrong of ["yolo", "", "__proto__"]) {
+              const refused = yield* start(url, "t", "go", { mode: wrong })
+              assert.deepStrictEqual([refused.status, refused.at("code")], [400, "InvalidInput"], wrong)
+            }
+            yield* start(url, "t", "go")
+            yield* start(url, "t", "slow", { mode: "plan" })
+            yield* start(url, "t", "go")
+            // The choice of a later input does not reach the inputs before it.
+            yield* start(url, "t", "go", { mode: "auto" })
+            yield* start(url, "t", "go", { mode: "ask" })
+            yield* gate.open
+            assert.deepStrictEqual(yield* modesOf(url, "t"), ["auto", "plan", "plan", "auto", "ask"])
+            assert.strictEqual((yield* ask(`${url}/threads/t`)).at("mode"), "ask")
+            yield* start(url, "u", "go", { mode: "auto" })
+            yield* modesOf(url, "u")
+          })
+        )
+        // A server that is started more strictly does not go back to what threads chose before.
+        const strict = yield* serve(offering(["ask", "plan"]))
+        while ((yield* start(strict, "u", "go")).status === 503) yield* Effect.sleep(50)
+        assert.deepStrictEqual(yield* modesOf(strict, "u"), ["auto", "ask"])
+        yield* start(strict, "t", "go")
+        assert.deepStrictEqual((yield* modesOf(strict, "t")).at(-1), "ask")
+      }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
+    }
+  )
+
   live("takes an input, streams its events, takes the decision, and gives the thread back", (url) =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* ask(`${url}/agents`)).json, { agents: [{ name: "helper", description: "Helps" }] })

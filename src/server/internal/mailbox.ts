@@ -18,6 +18,8 @@ export const Mail = Schema.Struct({
   agent: Schema.String,
   principal: Principal,
   position: Position,
+  /** The mode of an input, if it has another one than the default. */
+  mode: Schema.optionalKey(Schema.String),
   push: Schema.Union([
     Schema.TaggedStruct("Input", { message: HumanMessage }),
     Schema.TaggedStruct("Decisions", { decisions: Schema.Array(Decision) })

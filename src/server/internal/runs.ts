@@ -77,7 +77,7 @@ export const make = Effect.fnUntraced(function* (
   base: Service,
   mailbox: Mailbox,
   lease: Lease.Lease,
-  { keep, limits, models }: Pick<Registry, "keep" | "limits" | "models">
+  { keep, limits, models, modes }: Pick<Registry, "keep" | "limits" | "models" | "modes">
 ): Effect.fn.Return<Runs["Service"], RunsError, Scope.Scope> {
   const parent = yield* Effect.scope
   const registry: Registry = {
@@ -88,6 +88,7 @@ export const make = Effect.fnUntraced(function* (
     keep,
     limits,
     models,
+    modes,
     context: yield* Effect.context<never>(),
     scope: yield* Scope.fork(parent),
     works: new Map(),
@@ -106,6 +107,7 @@ export const make = Effect.fnUntraced(function* (
   return {
     agents: listAgents(agents),
     models: Object.keys(models),
+    modes,
     start: makeStart(registry),
     decide: makeDecide(registry),
     steer: makeSteer(registry),

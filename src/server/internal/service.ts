@@ -71,6 +71,11 @@ export interface Input {
    * choice of an earlier input.
    */
   readonly model?: string | null | undefined
+  /**
+   * The mode of this input, and of the thread from its next run on, by its name in the layer; `null` is the first one.
+   * Default: the choice of an earlier input.
+   */
+  readonly mode?: string | null | undefined
   /** Decides about an input while a run is at work: it waits, or fails with `Busy`. Default: `"queue"`. */
   readonly busy?: "queue" | "refuse" | undefined
 }
@@ -83,6 +88,8 @@ export class Runs extends Context.Service<
     readonly agents: ReadonlyArray<AgentInfo>
     /** The names of the models that an input may choose. */
     readonly models: ReadonlyArray<string>
+    /** The names of the modes that an input may choose. The first is the default. */
+    readonly modes: ReadonlyArray<string>
     /** Takes an input. It is stored when this returns, and its run begins after those before it. */
     readonly start: (thread: ThreadRef, input: Input) => Effect.Effect<Taken, RunsError | SessionError>
     /**

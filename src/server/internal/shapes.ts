@@ -29,7 +29,7 @@ export const serverBearer = "verify:f"
 export const serverHttp =
   "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['a2a''agUi''aiSdk''langGraph''openAi'];rate?:n;files?:f"
 
-export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b;models?:<~effect/Layer~>"
+export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b;models?:<~effect/Layer~>;modes?:[s]"
 
 export const serverLoopback = "token?:~effect/Redacted~;tenant?:s"
 

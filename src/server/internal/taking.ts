@@ -10,11 +10,12 @@ import { make as failure, type SessionError } from "../../core/SessionError.ts"
 import type { Page } from "../../core/SessionStore.ts"
 import { orNothing, pendingOf, toMessage } from "../../durable/planning.ts"
 import { loadThread } from "../../sessions/journal.ts"
+import { defined } from "../../support/json/defined.ts"
 import { didYouMean, nameProblem } from "../../support/text/names.ts"
+import { choicesIn, keepChoices } from "./choices.ts"
 import * as Lease from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail } from "./mailbox.ts"
-import { chooseModel } from "./modelChoice.ts"
 import * as Position from "./position.ts"
 import type { Runs, RunsError, Taken } from "./service.ts"
 import { type Named, namedBy, type ThreadRef } from "./tenant.ts"
@@ -73,7 +74,7 @@ const take = Effect.fnUntraced(function* (
   registry: Registry,
   { id, principal }: ThreadRef,
   named: Named,
-  mail: Pick<Mail, "agent" | "id" | "push">,
+  mail: Pick<Mail, "agent" | "id" | "mode" | "push">,
   isDone: Effect.Effect<boolean, RunsError | SessionError>
 ): Effect.fn.Return<Taken, RunsError | SessionError, Scope> {
   yield* Lease.check(registry.lease, id)
@@ -120,9 +121,21 @@ const checkSame = (storedMessage: Message, message: HumanMessage, { id }: Thread
     ? Effect.void
     : Effect.fail(refuse("Conflict", id, "another input had this id; give the new one an id of its own"))
 
+/** Refuses a choice that the server does not offer. */
+const checkChoice = (
+  what: string,
+  name: string | null | undefined,
+  offered: ReadonlyArray<string>,
+  { id }: ThreadRef
+) => {
+  if (name === undefined || name === null || offered.includes(name)) return Effect.void
+  const offers = offered.length === 0 ? "This server offers no choice" : `Take one of ${offered.join(", ")}`
+  return Effect.fail(refuse("InvalidInput", id, `there is no such ${what}.${didYouMean(name, offered)} ${offers}`))
+}
+
 /** Takes inputs. */
 export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
-  Effect.fnUntraced(function* (thread, { agent, busy, id = makeId(), input, model }) {
+  Effect.fnUntraced(function* (thread, { agent, busy, id = makeId(), input, mode, model }) {
     const named = yield* openThread(thread)
     if (!Object.hasOwn(registry.agents, agent)) {
       return yield* refuse(
@@ -131,15 +144,8 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
         `there is no such agent.${didYouMean(agent, Object.keys(registry.agents))} Take one of ${Object.keys(registry.agents).join(", ")}`
       )
     }
-    if (model !== undefined && model !== null && !Object.hasOwn(registry.models, model)) {
-      const modelNames = Object.keys(registry.models)
-      const offers = modelNames.length === 0 ? "This server offers no choice" : `Take one of ${modelNames.join(", ")}`
-      return yield* refuse(
-        "InvalidInput",
-        thread.id,
-        `there is no such model.${didYouMean(model, modelNames)} ${offers}`
-      )
-    }
+    yield* checkChoice("model", model, Object.keys(registry.models), thread)
+    yield* checkChoice("mode", mode, registry.modes, thread)
     const problem = nameProblem(id, 255)
     if (problem !== undefined) return yield* refuse("InvalidInput", thread.id, `the id of the input: ${problem}`)
     const message = toMessage(input, id)
@@ -166,14 +172,22 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
     if (busy === "refuse" && isBusy(registry.works.get(named.baseId))) {
       return yield* refuse("Busy", thread.id, "a run is at work on the thread; wait for its end, or steer it")
     }
-    if (model !== undefined) yield* chooseModel(named.store, thread.id, model)
+    if (model !== undefined || mode !== undefined) yield* keepChoices(named.store, thread.id, { model, mode })
+    const modeName = mode === undefined && Option.isSome(info) ? choicesIn(info.value.metadata).mode : mode
     const isDone = Effect.gen(function* () {
       const now = yield* orNothing(named.store.leaf(thread.id), nowhere)
       if (now.id === before.id) return false
       const { checkpoint } = yield* loadThread(named.store, thread.id)
       return checkpoint?.messages.some((one) => one.id === message.id) === true
     })
-    return yield* take(registry, thread, named, { agent, id, push: { _tag: "Input", message } }, isDone)
+    const push = { _tag: "Input", message } as const
+    return yield* take(
+      registry,
+      thread,
+      named,
+      { agent, id, push, ...defined({ mode: modeName ?? undefined }) },
+      isDone
+    )
   })
 
 /** The agent of the last run of a thread, by its name in the layer. */

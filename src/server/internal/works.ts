@@ -16,10 +16,10 @@ import { zero } from "../../core/Usage.ts"
 import { codecs, orNothing, plan } from "../../durable/planning.ts"
 import { watch } from "../../sessions/decorated.ts"
 import { makeJournal } from "../../sessions/journal.ts"
+import { Mode, readChoices } from "./choices.ts"
 import type { Lease } from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail, Mailbox } from "./mailbox.ts"
-import { readModel } from "./modelChoice.ts"
 import { RunsError } from "./service.ts"
 import { OnSettled } from "./settled.ts"
 import { Caller } from "./tenant.ts"
@@ -44,8 +44,10 @@ export interface Registry {
   readonly base: Service
   readonly mailbox: Mailbox
   readonly lease: Lease
-  /** The models that an input may choose. */
-  readonly models: Readonly<Record<string, ChatModelService>>
+  /** The models that an input may choose, each made when a run has it first. */
+  readonly models: Readonly<Record<string, Effect.Effect<ChatModelService, unknown>>>
+  /** The modes that an input may choose. The first is the default. */
+  readonly modes: ReadonlyArray<string>
   /** Bytes of events that are kept of a thread at work. */
   readonly keep: number
   /** Runs and inputs that wait, at most: of all tenants, and of each. */
@@ -197,12 +199,18 @@ const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: 
   return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 }, Effect.scoped)
 
-/** Gives the services of a run: who asks, and the model of the thread. */
-const servicesOf = Effect.fnUntraced(function* (registry: Registry, { principal, threadId }: Mail) {
-  const services = Context.add(registry.context, Caller, principal)
-  const name = yield* readModel(registry.base, threadId)
-  const model = name !== undefined && Object.hasOwn(registry.models, name) ? registry.models[name] : undefined
-  if (model !== undefined) return Context.add(services, ChatModel, model)
+/** Gives the services of a run: who asks, and the mode and the model of the thread. An input has the mode of its time. */
+const servicesOf = Effect.fnUntraced(function* (
+  { base, context, models, modes }: Registry,
+  { mode: ofInput, principal, push, threadId }: Mail
+) {
+  const choices = yield* readChoices(base, threadId)
+  const wanted = push._tag === "Input" ? ofInput : choices.mode
+  const mode = modes.find((one) => one === wanted) ?? modes[0] ?? ""
+  const services = Context.add(Context.add(context, Caller, principal), Mode, mode)
+  const name = choices.model
+  const model = name !== undefined && Object.hasOwn(models, name) ? models[name] : undefined
+  if (model !== undefined) return Context.add(services, ChatModel, yield* model)
   if (name !== undefined)
     yield* Effect.logWarning("The model of a thread is not offered any more: its run has the default")
   return services
@@ -228,10 +236,14 @@ const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseI
   for (let mail = work.queue[0]; mail !== undefined; mail = work.queue[0]) {
     const one = mail
     const threadId = one.threadId.slice(one.threadId.indexOf("/", 2) + 1)
-    const services = yield* servicesOf(registry, one)
     const exit = yield* Effect.exit(
-      // The layer's type has the services of all agents.
-      Effect.provideContext(turn(registry, work, one, threadId) as Effect.Effect<string | undefined, unknown>, services)
+      Effect.flatMap(servicesOf(registry, one), (services) =>
+        Effect.provideContext(
+          // The layer's type has the services of all agents.
+          turn(registry, work, one, threadId) as Effect.Effect<string | undefined, unknown>,
+          services
+        )
+      )
     )
     if (registry.isClosing) return
     if (Exit.isFailure(exit) && !work.isCancelled) {
@@ -239,7 +251,7 @@ const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseI
       tellFailure(registry, work, one, exit.cause)
     }
     const outcome = Exit.isSuccess(exit) ? exit.value : "failed"
-    yield* Effect.provideContext(tellSettled(registry, one, threadId, outcome), services)
+    yield* Effect.provideContext(tellSettled(registry, one, threadId, outcome), registry.context)
     yield* Effect.ignore(registry.mailbox.drop(one))
     Object.assign(work, { handle: undefined, isBegun: false, isCancelled: false })
     work.queue.shift()

@@ -50,6 +50,36 @@ const answers = (messages: ReadonlyArray<Message.Message>) =>
   messages.flatMap((message) => (message.role === "tool" ? [[message.toolCallId, Message.text(message)]] : []))
 
 describe("a suspended run (invariants 1, 5, 14)", () => {
+  it.effect("waits for what `Approvals` leaves to a later decision, and goes on with what it decided", () =>
+    Effect.gen(function* () {
+      const { act, ran } = recorder()
+      const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [gate()] })
+      const isEven = (request: Approval.Request) => Number(request.arguments["n"]) % 2 === 0
+      const half = Layer.succeed(Approval.Approvals, {
+        defers: (request) => Effect.succeed(isEven(request)),
+        decide: (request) => Effect.succeed(isEven(request) ? Approval.reject(request) : Approval.approve(request))
+      })
+      const program = Effect.gen(function* () {
+        const first = yield* Agent.run(agent, "go")
+        assert.deepStrictEqual(
+          first.pending.map((one) => one.arguments),
+          [{ n: 2 }]
+        )
+        assert.deepStrictEqual(ran, [])
+        const decisions = first.pending.map((one) => Approval.approve(one))
+        yield* Agent.run(agent, Checkpoint.resume(yield* restart(first), { decisions }))
+        assert.deepStrictEqual(ran, [1, 2, 3])
+      })
+      yield* program.pipe(Effect.provide([half, TestChatModel.script([callsOf(1, 2, 3), "done"]).pipe(Layer.fresh)]))
+      // Nobody comes later to an attended run: it asks at once.
+      const attended = Agent.run(Agent.attended(agent), "go").pipe(
+        Effect.provide([half, TestChatModel.script([callsOf(4, 5), "done"]).pipe(Layer.fresh)])
+      )
+      assert.strictEqual((yield* attended).stopReason, "completed")
+      assert.deepStrictEqual(ran, [1, 2, 3, 5])
+    })
+  )
+
   it.effect("goes on in another process, and runs what was approved exactly once", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()

@@ -124,7 +124,7 @@ export const openSession = (
     const contextNow = Effect.map(contextIn(flags, opening), (context): Place => ({
       ...context,
       allowed,
-      mode: () => mode()
+      mode: Effect.sync(() => mode())
     }))
     let context = yield* Effect.flatMap(contextNow, connected)
     if (!isNew && Option.isNone(flags.agent)) {

@@ -78,8 +78,10 @@ export interface Context {
   /** Tells why an agent can't write to its memory now. Without it, no agent can. */
   readonly memoryGuard?: Host.Guard | undefined
   readonly isDemo: boolean
-  /** The mode of a chat now. Without it, the one of the settings holds. */
-  readonly mode?: (() => Approvals) | undefined
+  /** The mode of a chat or a served thread now. Without it, the one of the settings holds. */
+  readonly mode?: Effect.Effect<Approvals> | undefined
+  /** The model of a served thread now. Without it, the one of the settings holds. */
+  readonly model?: Effect.Effect<string> | undefined
   readonly extensions: Extensions
   /** The folders beside the working folder. */
   readonly folders: Host.Folders
@@ -145,6 +147,8 @@ export interface App {
   /** Makes workflows over the sub-agents of the program. */
   readonly workflow: ProgramWorkflow<Agent.Error<ProgramAgent>, Agent.Services<ProgramAgent>>
   readonly chatModel: Layer.Layer<ChatModel, Failure>
+  /** Gives another model for the same agent. */
+  readonly modelLayer: (spec: string) => Layer.Layer<ChatModel, Failure>
   /** The files, commands, processes and language servers of a session. */
   readonly files: (threadId: string) => Layer.Layer<SessionServices, Failure, Services>
 }
@@ -190,15 +194,15 @@ export const memorySources = ({ memory, places, project }: Context): ReadonlyArr
   { path: join(memory.notes, "agent.md"), text: memory.text }
 ]
 
-const modeOf = ({ isDemo, mode, settings }: Context): (() => Approvals) =>
-  isDemo ? () => "yolo" : (mode ?? (() => settings.approvals?.value ?? "ask"))
+const modeOf = ({ isDemo, mode, settings }: Context): Effect.Effect<Approvals> =>
+  isDemo ? Effect.succeed("yolo") : (mode ?? Effect.succeed(settings.approvals?.value ?? "ask"))
 
 /** Tells the model its machine and folders. */
 const tellPlace = (context: Context, shell: string, model: string): Middleware.Middleware =>
   environment({
     folder: context.places.project,
     shell,
-    model,
+    model: context.model ?? Effect.succeed(model),
     sandbox: describeSandbox(context.settings),
     folders: context.folders,
     mode: modeOf(context)
@@ -377,6 +381,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       return Effect.map(AgentFile.compile<Failures, Needs>(one, { ...parts, agents: own.agents, approvals }), rule)
     }),
     chatModel: layerOf(model, file.thinking ?? settings.thinking?.value),
+    modelLayer: (spec) => layerOf(spec, file.thinking ?? settings.thinking?.value),
     files: filesFor(context, permits)
   }
   return app

@@ -3,9 +3,12 @@ import { join } from "node:path"
 import * as ContextOf from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Agent from "../../../core/Agent.ts"
+import * as Approval from "../../../core/Approval.ts"
 import { Backend } from "../../../core/Backend.ts"
+import { ChatModel } from "../../../core/ChatModel.ts"
 import * as NodeNetwork from "../../../net/NodeNetwork.ts"
 import * as Schedules from "../../../server/Schedules.ts"
 import * as Server from "../../../server/Server.ts"
@@ -13,11 +16,13 @@ import * as Webhooks from "../../../server/Webhooks.ts"
 import * as Storage from "../../../stores/Storage.ts"
 import { fileNameOf, sha256 } from "../../../support/store/hash.ts"
 import { visible } from "../../../support/text/untrusted.ts"
-import { unattended } from "../commands/run.ts"
+import { automatic } from "../approvals/desk.ts"
+import { listModels } from "../config/modelList.ts"
 import { makeFolder, type Places } from "../config/places.ts"
+import type { Approvals } from "../config/settings.ts"
 import { fail } from "../failure.ts"
 import { tell } from "../output.ts"
-import { connected, type Context, openApp } from "./app.ts"
+import { type App, connected, type Context, openApp } from "./app.ts"
 import { hold } from "./hold.ts"
 
 /** A tenant has a short name: long paths, and paths with odd characters, have their hash. */
@@ -51,6 +56,52 @@ const openWebhooks = Effect.fnUntraced(function* (tenant: string) {
   return Webhooks.layer({ endpoints: [endpoint], ...rules }).pipe(Layer.orDie, Layer.provide(NodeNetwork.layer(rules)))
 })
 
+/** The modes of the program, the loosest first. */
+const allModes = ["yolo", "auto-edit", "ask", "plan"] as const
+
+/** The modes of threads: the mode of the server's start, and the stricter ones. A demo has none. */
+const modesOf = ({ isDemo, settings }: Context): ReadonlyArray<Approvals> =>
+  isDemo ? [] : allModes.slice(allModes.indexOf(settings.approvals?.value ?? "ask"))
+
+/** The model of the run at work. */
+const modelNow = Effect.map(
+  Effect.serviceOption(ChatModel),
+  Option.match({ onNone: () => "unknown", onSome: ({ modelId, provider }) => `${provider}:${modelId}` })
+)
+
+const forDemo = "The demo changes nothing here without a person who approves it."
+
+/** Decides in a demo. */
+const refusing = Layer.succeed(Approval.Approvals, {
+  decide: (request) => Effect.succeed(Approval.reject(request, forDemo))
+})
+
+const unasked = "Only a person may decide on this call, and nobody is there to ask."
+
+/** Decides by the rules and the mode of the thread, as in a chat. The rest waits for a person. */
+const deciding = ({ permits }: App, mode: Effect.Effect<Approvals>): Layer.Layer<Approval.Approvals> => {
+  const decide = (request: Approval.Request) =>
+    Effect.map(mode, (now) => automatic(request, now, permits, permits.kept))
+  return Layer.succeed(Approval.Approvals, {
+    defers: (request) => Effect.map(decide(request), (decision) => decision === undefined),
+    decide: (request) => Effect.map(decide(request), (decision) => decision ?? Approval.reject(request, unasked))
+  })
+}
+
+/** How long the start waits for the lists of models. */
+const patience = "3 seconds"
+
+/** The models of inputs: the favourites, and the lists of providers that have keys. */
+const modelsOf = Effect.fnUntraced(function* ({ isDemo, places, settings }: Context, { model, modelLayer }: App) {
+  if (isDemo) return {}
+  const listed = yield* Effect.timeoutOrElse(
+    Effect.orElseSucceed(listModels(places), () => []),
+    { duration: patience, orElse: () => Effect.succeed([]) }
+  )
+  const names = new Set([model, ...(settings.favourites?.value ?? []), ...listed.map(({ name }) => name)])
+  return Object.fromEntries(Array.from(names, (name) => [name, modelLayer(name)]))
+})
+
 /** Opens the agent of a folder for runs without a reader. The schedules of the folder fire with the runs. */
 export const openRuns = Effect.fnUntraced(function* (given: Context) {
   const { places } = given
@@ -65,17 +116,19 @@ export const openRuns = Effect.fnUntraced(function* (given: Context) {
         }
       : failure
   )
-  const app = yield* openApp(yield* connected(given))
+  const modes = modesOf(given)
+  const mode = Effect.map(Server.Mode, (now) => modes.find((one) => one === now) ?? modes[0] ?? "ask")
+  const app = yield* openApp({ ...(yield* connected(given)), mode, model: modelNow })
   for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
-  const approver = unattended(app.context)
   const machine = yield* Layer.build(app.files(`serve-${name}`))
-  const agent = (yield* app.agent({ mode: approver === undefined ? "suspend" : "ask" })).pipe(
-    Agent.provide(app.chatModel),
+  const model = yield* Layer.build(app.chatModel)
+  const agent = (yield* app.agent({ mode: "ask" })).pipe(
     Agent.provide(Layer.succeedContext(machine)),
-    (attended) => (approver === undefined ? attended : Agent.provide(attended, approver))
+    Agent.provide(given.isDemo ? refusing : deciding(app, mode))
   )
-  const runs = Server.layer({ [app.name]: agent }, { takeOver: true }).pipe(
-    Layer.provide(webhooks),
+  const models = yield* modelsOf(given, app)
+  const runs = Server.layer({ [app.name]: agent }, { takeOver: true, models, modes }).pipe(
+    Layer.provide([webhooks, Layer.succeedContext(model)]),
     Layer.provideMerge(storage)
   )
   const files = ContextOf.get(machine, Backend)

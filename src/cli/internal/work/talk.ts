@@ -132,7 +132,7 @@ export const talk = Effect.fnUntraced(
       ...begun,
       memoryGuard: guard,
       allowed,
-      mode: () => mode(),
+      mode: Effect.sync(() => mode()),
       hasBackground,
       workers
     })

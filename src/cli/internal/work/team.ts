@@ -50,16 +50,16 @@ const isRepository = Effect.fnUntraced(function* ({ project }: Places) {
 })
 
 /** The tools for coders. A branch is a change, so plan mode refuses it. */
-const coding = <O, E, R>(agent: Agent.Agent<O, E, R>, mode: () => Approvals) => {
+const coding = <O, E, R>(agent: Agent.Agent<O, E, R>, mode: Effect.Effect<Approvals>) => {
   const tools = Worktrees.tools({ agent })
   const [code] = tools
   return Middleware.make({
     name: "Coders",
     tools,
     rulings: (_run, calls) =>
-      Effect.sync(() =>
+      Effect.map(mode, (now) =>
         calls.map(({ name }) =>
-          name === code.name && mode() === "plan"
+          name === code.name && now === "plan"
             ? Ruling.refuse("plan", "This is plan mode: nothing is changed, and no branch is made.")
             : undefined
         )
@@ -87,7 +87,7 @@ export const teamOf = Effect.fnUntraced(function* <O, E, R>(
   context: { readonly places: Places; readonly isDemo: boolean; readonly hasBackground?: boolean | undefined },
   workflows: ReadonlyArray<Worker>,
   own: { readonly deep: AgentFile.AgentFile; readonly agents: Agents["agents"] },
-  mode: () => Approvals,
+  mode: Effect.Effect<Approvals>,
   compile: (file: AgentFile.AgentFile) => Effect.Effect<Agent.Agent<O, E, R>, AgentFile.InvalidAgentFile>
 ) {
   const { hasBackground = false, isDemo, places } = context

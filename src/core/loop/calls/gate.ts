@@ -17,7 +17,7 @@ import { emit } from "../report.ts"
 import { waitingIn } from "../work.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
 import { afterCrash, type Asked, isInTime, ownQuestion, rehearsed, voided } from "./gatekeepers.ts"
-import { isAsPromised, isEnough, problemOn, requestOf } from "./requests.ts"
+import { isAsPromised, isDeferred, isEnough, problemOn, requestOf } from "./requests.ts"
 
 /** The number of times that a call is ruled on because somebody changed its arguments. */
 const passLimit = 8
@@ -161,7 +161,7 @@ const judged = Effect.fnUntraced(function* (
     isByTime: boolean
   ) {
     const { approvals } = live
-    if (live.compiled.suspends && (approvals === undefined || isByTime)) {
+    if (live.compiled.suspends && (isByTime || (yield* isDeferred(live, request)))) {
       pending.push(request)
       if (isNew) yield* announce(live, request)
       return undefined

@@ -14,7 +14,7 @@ import { emit } from "../report.ts"
 import { waitingIn } from "../work.ts"
 import { isInTime } from "./gatekeepers.ts"
 import { grant } from "./rehearse.ts"
-import { isEnough, makeRequest, problemOn } from "./requests.ts"
+import { isDeferred, isEnough, makeRequest, problemOn } from "./requests.ts"
 
 /** A question in an attempt, with its place in the records. */
 interface Asking<A> {
@@ -54,7 +54,7 @@ export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, que
   if (pendingRequest !== undefined && decision !== undefined)
     return yield* takeDecision(asking, pendingRequest, decision)
   const request = pendingRequest ?? requestOf(live, id, call.name, question, details)
-  if (live.compiled.suspends && live.approvals === undefined) {
+  if (live.compiled.suspends && (yield* isDeferred(live, request))) {
     if (pendingRequest === undefined) yield* announce(live, request)
     Inside.keep(attempt, place, { _tag: "Ask", id })
     return yield* Inside.park(attempt, [request])

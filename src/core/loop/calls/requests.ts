@@ -1,4 +1,5 @@
 /** The requests about calls: the earlier ones that still count, and new ones. */
+import * as Effect from "effect/Effect"
 import { defined } from "../../../support/json/defined.ts"
 import { visible } from "../../../support/text/untrusted.ts"
 import { type Choice, choiceOf, type Decision, mayDecide, problemOf, type Request } from "../../Approval.ts"
@@ -84,6 +85,10 @@ export const makeRequest = (
 /** Reports whether a tool still has the definition that the request was about. Old requests have no digest. */
 export const isAsPromised = ({ toolDigest }: Request, tool: Tool<unknown>): boolean =>
   toolDigest === undefined || digestOf(tool) === toolDigest
+
+/** Reports whether nobody decides on a request while the run waits. */
+export const isDeferred = ({ approvals }: Live, request: Request): Effect.Effect<boolean> =>
+  approvals === undefined ? Effect.succeed(true) : (approvals.defers?.(request) ?? Effect.succeed(false))
 
 const misdirected = "The decision was on another request, so this call was not executed."
 

@@ -7,7 +7,7 @@ import type { SessionError } from "../../../core/SessionError.ts"
 import type { Listing, Thread } from "../../../core/SessionStore.ts"
 import { makeJournal } from "../../../sessions/journal.ts"
 import { defined } from "../../../support/json/defined.ts"
-import { modelIn } from "../modelChoice.ts"
+import { choicesIn } from "../choices.ts"
 import { RunsError } from "../service.ts"
 import { readMessages } from "./messages.ts"
 import type { Failure } from "./problem.ts"
@@ -17,12 +17,13 @@ const agents = route({
   method: "GET",
   path: "/agents",
   summary:
-    "Lists the agents of the server and the models to choose from, and tells whether it shows the files of threads.",
+    "Lists the agents of the server, the models and the modes to choose from, and tells whether it shows files of threads.",
   handle: ({ door }) =>
     Effect.succeed(
       json({
         agents: door.runs.agents,
         ...(door.runs.models.length > 0 ? { models: door.runs.models } : {}),
+        ...(door.runs.modes.length > 0 ? { modes: door.runs.modes } : {}),
         ...(door.hasFiles ? { files: true } : {})
       })
     )
@@ -45,7 +46,8 @@ const describe = Effect.fnUntraced(function* ({ door, tenant }: TenantCall, thre
     updatedAt,
     state,
     archived,
-    ...defined({ forkOf: origin?.threadId, model: modelIn(metadata) })
+    ...defined({ forkOf: origin?.threadId }),
+    ...choicesIn(metadata)
   }
 })
 

@@ -106,11 +106,11 @@ const dateOf = (millis: number): string =>
 interface Place {
   readonly folder: string
   readonly shell: string
-  readonly model: string
+  readonly model: Effect.Effect<string>
   /** The reach of commands; empty without a sandbox. */
   readonly sandbox?: string | undefined
   readonly folders: Folders
-  readonly mode: () => Approvals
+  readonly mode: Effect.Effect<Approvals>
 }
 
 const factsOf = Effect.fnUntraced(function* ({ folder: project, folders, mode, model, sandbox = "", shell }: Place) {
@@ -123,8 +123,8 @@ const factsOf = Effect.fnUntraced(function* ({ folder: project, folders, mode, m
     others: folders.list().map(({ access, path }) => `${clean(path)}${access === "read" ? " (read only)" : ""}`),
     system: `${platform()} ${arch()}, ${basename(shell)}${sandbox === "" ? "" : `; commands are ${clean(sandbox)}`}`,
     date: dateOf(yield* Clock.currentTimeMillis),
-    model: clean(model),
-    mode: mode()
+    model: clean(yield* model),
+    mode: yield* mode
   } satisfies Facts
 })
 
