@@ -72,6 +72,54 @@ describe("rules for command lines", () => {
   )
 })
 
+describe("a group of tools", () => {
+  const pay = Tool.make("pay", { description: "", parameters: {}, execute: () => "paid" })
+  const look = Tool.make("screen_look", {
+    description: "",
+    parameters: {},
+    annotations: { destructive: true },
+    execute: () => "seen"
+  })
+  const desk: Policy.Policy = { name: "desk", tools: { "screen_*": "ask", "camera_*": "refuse" } }
+  const money: Policy.Policy = { name: "money", tools: { pay: "ask", refund: "ask" } }
+  const runs = (...policies: ReadonlyArray<Policy.Policy>) => {
+    const { middleware } = Result.getOrThrow(Policy.compile(policies, { known: ["refund"] }))
+    const agent = Agent.make({ name: "a", prompt: "", tools: [pay, look], middleware })
+    const model = TestChatModel.script([
+      TestChatModel.calls([
+        { name: "pay", arguments: {} },
+        { name: "screen_look", arguments: {} }
+      ])
+    ])
+    return Effect.map(Effect.provide(Agent.run(agent, "go"), model), ({ pending }) =>
+      pending.map(({ rule, toolName }) => `${toolName} by ${rule}`)
+    )
+  }
+
+  it.effect("has its default as a policy, which a later policy changes for one tool", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* runs(desk, money), [
+        "pay by money: tools.pay",
+        "screen_look by desk: tools.screen_*"
+      ])
+      assert.deepStrictEqual(yield* runs(desk, money, { name: "user", tools: { screen_look: "allow" } }), [
+        "pay by money: tools.pay"
+      ])
+      // Annotations say less than the group.
+      assert.deepStrictEqual(yield* runs({ name: "all", annotations: { destructive: "refuse" } }, desk), [
+        "screen_look by desk: tools.screen_*"
+      ])
+    })
+  )
+
+  it.effect("keeps its default against later policies if it is strict", () =>
+    Effect.gen(function* () {
+      const user: Policy.Policy = { name: "user", tools: { pay: "allow", screen_look: "allow" } }
+      assert.deepStrictEqual(yield* runs(desk, { ...money, strict: true }, user), ["pay by money: tools.pay"])
+    })
+  )
+})
+
 describe("Policy as data", () => {
   it.effect("is read from YAML and JSON, and is the same value after its schema wrote it", () =>
     Effect.gen(function* () {

@@ -43,6 +43,8 @@ export const humanInTheLoopMake =
 
 export const memoryMake = "sources:[s{path:s;text:s;readOnly?:b}];maxBytes?:n"
 
+export const messageKindsMake = "kinds:a"
+
 export const modelFallbackMake = "when?:f"
 
 export const modelHedgeMake = "after?:d"
