@@ -28,11 +28,12 @@ import { requestError } from "./internal/anthropic/failure.ts"
 import { bedrockFactor, profileOf } from "./internal/anthropic/models.ts"
 import { type Encoding, makeEncoder } from "./internal/anthropic/request.ts"
 import { makeService } from "./internal/anthropic/service.ts"
-import { saidIn, type Send } from "./internal/anthropic/session.ts"
+import { saidIn, type Setup } from "./internal/anthropic/session.ts"
 import type { Settings } from "./internal/anthropic/settings.ts"
 import * as transport from "./internal/anthropic/transport.ts"
 import { withUploads } from "./internal/anthropic/uploads.ts"
 import type { Batching } from "./internal/batch/batches.ts"
+import { makeLayerBatch } from "./internal/batch/layer.ts"
 import type { Catalogue } from "./internal/facts/catalogue.ts"
 import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
@@ -77,8 +78,8 @@ const encodingOf = (options: Options, catalogue: Catalogue): Encoding => ({
 })
 const refuse = makeEffectCheck("anthropic", shapes.anthropicChatModelLayer)
 
-/** Makes the sender of requests in batches. */
-type MakeBatched<R> = (client: transport.Transport, origin: Origin) => Effect.Effect<Send, never, R>
+/** Makes the opener of senders of requests in batches. */
+type MakeBatched<R> = (client: transport.Transport, origin: Origin) => Effect.Effect<Setup["open"], never, R>
 
 const make = Effect.fnUntraced(function* <R = never>(
   options: Options,
@@ -92,7 +93,7 @@ const make = Effect.fnUntraced(function* <R = never>(
     provider,
     encoding: encodingOf(options, yield* ModelCatalogue),
     overrides: options,
-    send: makeBatched === undefined ? client.send : yield* makeBatched(client, origin),
+    open: makeBatched === undefined ? Effect.succeed(client.send) : yield* makeBatched(client, origin),
     secrets,
     // The joiner of a batch has its own patience.
     idle: makeBatched === undefined ? timeoutOf(options.timeout) : Infinity,
@@ -135,8 +136,6 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
 /** Options of {@link layerBatch}. */
 export interface BatchOptions extends Omit<Options, "vertex" | "serviceTier">, Batching {}
 
-const refuseBatch = makeEffectCheck("anthropic", shapes.anthropicChatModelLayerBatch)
-
 /**
  * As {@link layer}, by Anthropic's Message Batches API: half the price, and an answer within a day. For many runs at the
  * same time, such as the agents of a workflow: requests of the same moments share a batch.
@@ -151,19 +150,16 @@ const refuseBatch = makeEffectCheck("anthropic", shapes.anthropicChatModelLayerB
  * )
  * ```
  *
- * The store keeps the batch of each request. After a crash, the same request goes on with its batch. A store on disk
- * survives a crash; a process needs a store of its own.
+ * The store keeps the batch of each request until the run has its answer. After a crash, the same request goes on with
+ * its batch, and reads its answer again if no run finished with it. A store on disk survives a crash; a process needs a
+ * store of its own.
  */
-export const layerBatch = (options: BatchOptions): Layer.Layer<ChatModel, ModelError, KeyValueStore> =>
-  Layer.effect(
-    ChatModel,
-    Effect.gen(function* () {
-      const refused = refuseBatch(options)
-      if (refused !== undefined) return yield* refused
-      const { makeBatched } = yield* Effect.promise(() => import("./internal/anthropic/batch.ts"))
-      const { interval, limit, window, ...own } = options
-      return yield* make(own, makeBatched({ interval, limit, window }))
-    })
+export const layerBatch: (options: BatchOptions) => Layer.Layer<ChatModel, ModelError, KeyValueStore> =
+  makeLayerBatch<BatchOptions>("anthropic", shapes.anthropicChatModelLayerBatch, (own, batching) =>
+    Effect.flatMap(
+      Effect.promise(() => import("./internal/anthropic/batch.ts")),
+      ({ makeBatched }) => make(own, makeBatched(batching))
+    )
   )
 
 /** A request to be counted, of which only the messages are needed. */

@@ -71,7 +71,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
       fields: { anthropic_version: version }
     },
     overrides: options,
-    send: yield* transport.make(options, { provider, model, secrets }),
+    open: Effect.succeed(yield* transport.make(options, { provider, model, secrets })),
     secrets,
     idle: timeoutOf(options.timeout),
     priceFactor: bedrockFactor(model)

@@ -28,10 +28,11 @@ import type { JsonObject } from "../core/Json.ts"
 import { ModelError } from "../core/ModelError.ts"
 import * as Tool from "../core/Tool.ts"
 import { valueAt } from "../support/json/valueAt.ts"
-import type { Batching } from "./internal/batch/batches.ts"
+import type { Batching, OpenBatched } from "./internal/batch/batches.ts"
+import { makeLayerBatch } from "./internal/batch/layer.ts"
 import { atTier, type ModelFacts, pricingOf } from "./internal/facts/facts.ts"
 import { ModelCatalogue } from "./internal/facts/reference.ts"
-import { backgroundEvents } from "./internal/openai/background.ts"
+import { backgroundEvents, idIn } from "./internal/openai/background.ts"
 import {
   type Client,
   type Connection,
@@ -127,7 +128,7 @@ const pricesOf = (own: Options["prices"], facts: ModelFacts | undefined, tier: "
 
 const make = Effect.fnUntraced(function* <R = never>(
   options: Options,
-  makeBatched?: (client: Client) => Effect.Effect<SendBatched, ModelError, R>
+  makeBatched?: (client: Client) => Effect.Effect<OpenBatched<SendBatched>, ModelError, R>
 ) {
   const { model, parameters = {}, reasoning } = options
   const { abilities, background, isStored, previousResponse, store } = featuresOf(options)
@@ -137,12 +138,13 @@ const make = Effect.fnUntraced(function* <R = never>(
   const catalogue = yield* ModelCatalogue
   const facts = findModel(model, catalogue)
   const client = yield* makeClient(options, "responses", provider, model)
-  const sendBatched = makeBatched === undefined ? undefined : yield* makeBatched(client)
-  const { price, prices } = pricesOf(options.prices, facts, sendBatched && "batch")
+  const openBatched = makeBatched === undefined ? undefined : yield* makeBatched(client)
+  const { price, prices } = pricesOf(options.prices, facts, openBatched && "batch")
   const efforts = makeEfforts(facts?.efforts)
   const settings = {
     provider,
     model,
+    deployment: options.azure?.deployment,
     parameters: [{ ...jsonOf({ ...options, store }), ...(background ? { background } : {}) }, parameters],
     hasPrevious: previousResponse,
     reasons: reasoning !== undefined || isReasoning(model, catalogue),
@@ -160,7 +162,7 @@ const make = Effect.fnUntraced(function* <R = never>(
       { resume, whole }: { readonly resume?: JsonObject | undefined; readonly whole?: typeof body | undefined }
     ): Sending =>
     (sdk, signal) =>
-      background ? backgroundEvents(sdk, whole ?? body, resume, signal) : sendNew(sdk, body, whole, signal)
+      background ? backgroundEvents(sdk, whole ?? body, idIn(resume, model), signal) : sendNew(sdk, body, whole, signal)
   return ChatModel.of({
     modelId: model,
     provider,
@@ -181,7 +183,7 @@ const make = Effect.fnUntraced(function* <R = never>(
         efforts,
         isBackground: background,
         send: isStored ? sendBy : undefined,
-        sendBatched,
+        openBatched,
         price,
         makeDecoder: makeResponsesDecoder
       })
@@ -221,7 +223,12 @@ export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel
 /** Options of {@link layerBatch}. */
 export interface BatchOptions extends Omit<Options, "background" | "previousResponse" | "serviceTier">, Batching {}
 
-const refuseBatch = makeEffectCheck("openai", shapes.openAiChatModelLayerBatch)
+/** Refuses the dated API of Azure, which documents no batches of responses. */
+const refuseDated = ({ azure, model }: Pick<Options, "azure" | "model">): ModelError | undefined => {
+  if (azure?.apiVersion === undefined) return undefined
+  const detail = "Azure's batches of responses are in its v1 API alone: leave azure.apiVersion out"
+  return new ModelError({ provider: "azure-openai", model, reason: { _tag: "Unsupported" }, detail })
+}
 
 /**
  * As {@link layer}, by OpenAI's Batch API: half the price, and an answer within a day. For many runs at the same time,
@@ -237,17 +244,16 @@ const refuseBatch = makeEffectCheck("openai", shapes.openAiChatModelLayerBatch)
  * )
  * ```
  *
- * The store keeps the batch of each request. After a crash, the same request goes on with its batch. A store on disk
- * survives a crash; a process needs a store of its own.
+ * The store keeps the batch of each request until the run has its answer. After a crash, the same request goes on with
+ * its batch, and reads its answer again if no run finished with it. A store on disk survives a crash; a process needs a
+ * store of its own. With `azure`, `deployment` (or the model's name) must be a deployment for batches.
  */
-export const layerBatch = (options: BatchOptions): Layer.Layer<ChatModel, ModelError, KeyValueStore> =>
-  Layer.effect(
-    ChatModel,
+export const layerBatch: (options: BatchOptions) => Layer.Layer<ChatModel, ModelError, KeyValueStore> =
+  makeLayerBatch<BatchOptions>("openai", shapes.openAiChatModelLayerBatch, (own, batching) =>
     Effect.gen(function* () {
-      const refused = refuseBatch(options)
+      const refused = refuseDated(own)
       if (refused !== undefined) return yield* refused
       const { makeBatched } = yield* Effect.promise(() => import("./internal/openai/batch.ts"))
-      const { interval, limit, window, ...own } = options
-      return yield* make(own, makeBatched({ interval, limit, window }))
+      return yield* make(own, makeBatched(batching))
     })
   )

@@ -1,11 +1,16 @@
 /** Requests in batches of OpenAI and Anthropic: joined, priced at half, resumed after a crash, failed one by one. */
+import { execFile } from "node:child_process"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Redacted, Scope, Stream } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Redacted, Scope, Stream } from "effect"
 import { Agent, ChatModel, Message, ModelError } from "effect-deepagents"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import { KeyValueStore } from "effect/persistence"
-import { type Batches, serveClaude, serveOpenAi } from "./servers/batches.ts"
+import { type Batches, serveAzure, serveClaude, serveOpenAi } from "./servers/batches.ts"
 
 const apiKey = Redacted.make("sk-canary-batch-0123456789")
 
@@ -137,6 +142,48 @@ describe.each(Object.entries(providers))("batches of %s", (_, { cost, layer, pla
     }).pipe(Effect.provide(KeyValueStore.layerMemory))
   )
 
+  it.live("keep an answer until its run has it: a process that died before reads it again", () =>
+    Effect.gen(function* () {
+      const server = yield* serve
+      const memory = yield* KeyValueStore.KeyValueStore
+      /** A process that is left in the middle of its run: nothing of it is closed. */
+      const die = Effect.gen(function* () {
+        const scope = yield* Scope.make()
+        const model = Context.get(yield* Layer.buildWithScope(layer(server), scope), ChatModel.ChatModel)
+        const session = yield* Scope.provide(ChatModel.open(model), yield* Scope.make())
+        return yield* Stream.runDrain(session.nextTurn(request("say a")))
+      })
+      yield* die
+      yield* die
+      assert.strictEqual(Message.text(yield* ask("say a").pipe(Effect.provide(layer(server)))), "A")
+      assert.strictEqual(server.batches.length, 1)
+      assert.strictEqual(yield* memory.size, 0)
+    }).pipe(Effect.provide(KeyValueStore.layerMemory))
+  )
+
+  it.live("keep the answer of a run that broke off, and forget it with the next turn or a model's failure", () =>
+    Effect.gen(function* () {
+      const server = yield* serve
+      const memory = yield* KeyValueStore.KeyValueStore
+      const runThen = (exit: Exit.Exit<unknown, unknown>, ...texts: ReadonlyArray<string>) =>
+        Effect.gen(function* () {
+          const scope = yield* Scope.make()
+          const session = yield* Scope.provide(ChatModel.open(yield* ChatModel.ChatModel), scope)
+          for (const text of texts) yield* Stream.runDrain(session.nextTurn(request(text)))
+          const kept = yield* memory.size
+          yield* Scope.close(scope, exit)
+          return [kept, yield* memory.size, server.batches.length]
+        })
+      const filtered = new ModelError.ModelError({ provider: "p", reason: { _tag: "ContentFiltered" } })
+      yield* Effect.gen(function* () {
+        assert.deepStrictEqual(yield* runThen(Exit.fail("no disk"), "say a"), [1, 1, 1])
+        assert.deepStrictEqual(yield* runThen(Exit.interrupt(), "say a"), [1, 1, 1])
+        assert.deepStrictEqual(yield* runThen(Exit.fail(filtered), "say a"), [1, 0, 1])
+        assert.deepStrictEqual(yield* runThen(Exit.void, "say a", "say b"), [1, 0, 3])
+      }).pipe(Effect.provide(layer(server)))
+    }).pipe(Effect.provide(KeyValueStore.layerMemory))
+  )
+
   it.live("that the provider does not have any more are asked for anew", () =>
     Effect.gen(function* () {
       const server = yield* serve
@@ -208,6 +255,83 @@ describe.each(Object.entries(providers))("batches of %s", (_, { cost, layer, pla
       assert.include(error.message, "store of batches")
       assert.strictEqual(server.seen.length, 0)
     })
+  )
+})
+
+describe("batches of Azure", () => {
+  const azure = ({ url }: Batches) => ({ endpoint: url, deployment: "my-batch" })
+
+  it.live("are OpenAI's at the paths of its v1 API, for a deployment, behind the processing of their file", () =>
+    Effect.gen(function* () {
+      const server = yield* serveAzure
+      const layer = OpenAiChatModel.layerBatch({ model: "gpt-5.4", apiKey, azure: azure(server), ...quick })
+      const agent = Agent.make({ name: "speaker", prompt: "You speak." })
+      const { text, usage } = yield* Agent.run(agent, "say a").pipe(Effect.provide(layer))
+      assert.strictEqual(text, "A")
+      assert.closeTo(usage.cost ?? 0, providers.OpenAI.cost, 1e-9)
+      assert.deepStrictEqual(
+        server.batches.map(({ lines }) => lines.map(({ body }) => body.model)),
+        [["my-batch"]]
+      )
+      assert.deepStrictEqual(
+        server.seen.slice(0, 6).map((one) => one.replace("/openai/v1", "")),
+        [
+          "POST /files",
+          "GET /files/file-in_0",
+          "GET /files/file-in_0",
+          "POST /batches",
+          "GET /batches/batch_0",
+          "GET /files/file-out_0/content"
+        ]
+      )
+      for (const headers of server.headers) assert.strictEqual(headers["api-key"], Redacted.value(apiKey))
+      assert.isUndefined(server.headers[0]?.authorization)
+    }).pipe(Effect.provide(KeyValueStore.layerMemory))
+  )
+
+  it.live("are refused with a dated API", () =>
+    Effect.gen(function* () {
+      const server = yield* serveAzure
+      const layer = OpenAiChatModel.layerBatch({
+        model: "gpt-5.4",
+        apiKey,
+        azure: { ...azure(server), apiVersion: "2025-04-01-preview" }
+      })
+      const error = yield* Effect.flip(Effect.scoped(Layer.build(layer)))
+      assert.strictEqual(error.reason._tag, "Unsupported")
+      assert.include(error.message, "azure.apiVersion")
+    }).pipe(Effect.provide(KeyValueStore.layerMemory))
+  )
+})
+
+/** Runs or resumes the run of a thread in a process of its own. */
+const runChild = (server: Batches, folder: string, diesAt: "answer" | "never") =>
+  Effect.callback<string>((resume) => {
+    const child = fileURLToPath(new URL("batch-child.ts", import.meta.url))
+    execFile(
+      process.execPath,
+      ["--conditions=@effect-deepagents/source", child, server.url, folder, diesAt],
+      { env: { PATH: process.env["PATH"] ?? "" }, timeout: 60_000 },
+      (error, stdout, stderr) => resume(Effect.succeed(error === null ? stdout.trim() : `${error.signal} ${stderr}`))
+    )
+  })
+
+describe("a process that is killed", () => {
+  it.live(
+    "with an answer that no thread has yet does not pay it twice",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* serveOpenAi
+        const folder = yield* Effect.acquireRelease(
+          Effect.promise(() => mkdtemp(join(tmpdir(), "batch-"))),
+          (path) => Effect.promise(() => rm(path, { recursive: true }))
+        )
+        assert.match(yield* runChild(server, folder, "answer"), /^SIGKILL/)
+        assert.deepStrictEqual([server.batches.length, server.batches[0]?.looks], [1, 1])
+        assert.strictEqual(yield* runChild(server, folder, "never"), "A, 0 kept")
+        assert.deepStrictEqual([server.batches.length, server.batches[0]?.looks], [1, 2])
+      }),
+    60_000
   )
 })
 

@@ -149,6 +149,25 @@ const openAi =
     return [200, linesOf(lines.toReversed().map(openAiResult))]
   }
 
+/** The answer to a request of Azure's v1 API. It processes a file for a while before it takes a batch of it. */
+const azure = (state: Batches): ReturnType<typeof openAi> => {
+  const answer = openAi(state, [])
+  const looks = new Map<string, number>()
+  return (method, path, text) => {
+    const [, own = ""] = /^\/openai(\/v1\/.+)/.exec(path) ?? []
+    const [, file] = /^\/v1\/files\/(file-in_\d+)$/.exec(own) ?? []
+    if (file !== undefined) {
+      looks.set(file, (looks.get(file) ?? 0) + 1)
+      return [200, { id: file, object: "file", status: looks.get(file) === 1 ? "running" : "processed" }]
+    }
+    const input: string = own === "/v1/batches" && method === "POST" ? JSON.parse(text).input_file_id : ""
+    if (input !== "" && (looks.get(input) ?? 0) < 2) return [400, { error: { message: "the file is not ready" } }]
+    const [status, body] = answer(method, own, text)
+    if (own === "/v1/files" && status === 200) return [200, { ...(body as object), status: "pending" }]
+    return [status, input === "" || status !== 200 ? body : { ...(body as object), status: "Validating" }]
+  }
+}
+
 /** The answer to a request of Anthropic's API. */
 const claude =
   (state: Batches) =>
@@ -233,4 +252,5 @@ const serve = (
   )
 
 export const serveOpenAi = serve((state) => openAi(state, []))
+export const serveAzure = serve(azure)
 export const serveClaude = serve(claude)

@@ -2,11 +2,19 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { JsonObject } from "../../../core/Json.ts"
-import { ModelError } from "../../../core/ModelError.ts"
+import type { ModelError } from "../../../core/ModelError.ts"
 import { observed } from "../../../support/effect/observed.ts"
-import { type BatchApi, type BatchEnd, type Batching, makeBatches } from "../batch/batches.ts"
+import {
+  type BatchApi,
+  type BatchEnd,
+  type Batching,
+  cancelled,
+  expired,
+  lost,
+  makeBatches,
+  readResults
+} from "../batch/batches.ts"
 import { badResponse, type Origin } from "../wire/errors.ts"
-import { linesOf } from "../wire/lines.ts"
 import { objectOf, parse, stringOf } from "../wire/read.ts"
 import { faultError } from "./failure.ts"
 import type { Send } from "./session.ts"
@@ -29,12 +37,9 @@ const makeApi = ({ call }: Transport, origin: Origin): BatchApi => {
     read: (take) =>
       call(async (client, signal) => {
         const response = await client.get(`${root}/${id}/results`, { signal }).asResponse()
-        for await (const line of linesOf(response.body, origin)) {
-          const result = objectOf(Result.getOrUndefined(parse(line)))
-          if (result !== undefined) take(result)
-        }
+        await readResults(response.body, origin, take)
       }),
-    missing: badResponse(origin, "the batch is over, and has no result for this request")
+    missing: lost(origin)
   })
   return {
     provider,
@@ -75,7 +80,6 @@ const headersIn = (headers: JsonObject): Record<string, string> =>
 
 /** Reads the result of one request as the events of its answer. */
 const eventsIn = (origin: Origin, line: JsonObject): Effect.Effect<ReadonlyArray<unknown>, ModelError> => {
-  const { model, provider } = origin
   const result = objectOf(line["result"])
   const type = stringOf(result?.["type"])
   if (type === "succeeded") {
@@ -90,24 +94,14 @@ const eventsIn = (origin: Origin, line: JsonObject): Effect.Effect<ReadonlyArray
     const [kind = "", message = ""] = [stringOf(error?.["type"]), stringOf(error?.["message"])]
     return Effect.fail(faultError(origin, { _tag: "Provider", type: kind, message }))
   }
-  const isExpired = type === "expired"
-  return Effect.fail(
-    new ModelError({
-      provider,
-      model,
-      reason: { _tag: isExpired ? "Timeout" : "Unknown" },
-      detail: isExpired
-        ? "the day of the batch was over before this request was answered"
-        : "somebody cancelled the batch before this request was answered"
-    })
-  )
+  return Effect.fail(type === "expired" ? expired(origin) : cancelled(origin))
 }
 
-/** Makes the sender of requests in batches. */
+/** Makes the opener of senders of requests in batches. */
 export const makeBatched = (options: Batching) =>
   Effect.fnUntraced(function* (client: Transport, origin: Origin) {
-    const ask = yield* makeBatches(makeApi(client, origin), options)
-    const send: Send = ({ betas, body, origin: own, signal }) => {
+    const open = yield* makeBatches(makeApi(client, origin), options)
+    return Effect.map(open, (ask): Send => ({ betas, body, origin: own, signal }) => {
       const { stream: _, ...params } = body
       const group = JSON.stringify(client.headersOf({ betas, body }))
       const answer = ask({ group, text: JSON.stringify(params) })
@@ -120,8 +114,7 @@ export const makeBatched = (options: Batching) =>
           { signal }
         )
       )
-    }
-    return send
+    })
   })
 
 async function* inOnePiece(events: ReadonlyArray<unknown>): AsyncGenerator<ReadonlyArray<unknown>> {

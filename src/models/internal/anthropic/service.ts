@@ -5,7 +5,7 @@ import { atTier } from "../facts/facts.ts"
 import type { Overrides } from "../wire/overrides.ts"
 import { abilitiesOf, pricing } from "./models.ts"
 import type { Encoding } from "./request.ts"
-import { makeClaudeSessions, type Send, type Setup } from "./session.ts"
+import { makeClaudeSessions, type Setup } from "./session.ts"
 import { cacheTtl } from "./settings.ts"
 
 /**
@@ -16,7 +16,7 @@ export interface Platform {
   readonly provider: string
   readonly encoding: Encoding
   readonly overrides: Overrides
-  readonly send: Send
+  readonly open: Setup["open"]
   readonly secrets: ReadonlyArray<string>
   readonly idle: number
   readonly priceFactor: number
@@ -30,11 +30,11 @@ export const makeService = ({
   accessToken,
   encoding,
   idle,
+  open,
   overrides,
   priceFactor,
   provider,
   secrets,
-  send,
   tier
 }: Platform): Service => {
   const { model, profile, settings } = encoding
@@ -48,6 +48,6 @@ export const makeService = ({
     structuredOutput: overrides.structuredOutput ?? profile.structuredOutput,
     prices: overrides.prices ?? valueAt(profile.facts?.tiers ?? {}, tier) ?? own?.prices,
     abilities: overrides.abilities ?? (encoding.remote ? abilitiesOf(model) : []),
-    makeSession: makeClaudeSessions({ provider, encoding, send, secrets, idle, priced, accessToken })
+    makeSession: makeClaudeSessions({ provider, encoding, open, secrets, idle, priced, accessToken })
   }
 }

@@ -1,6 +1,7 @@
 /** Sessions with a Claude model, over any transport. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
 import { isObject } from "../../../core/Json.ts"
@@ -38,7 +39,8 @@ export type Send = (request: Outgoing) => Promise<AsyncIterable<ReadonlyArray<un
 export interface Setup {
   readonly provider: string
   readonly encoding: Encoding
-  readonly send: Send
+  /** Opens the sender of a session. */
+  readonly open: Effect.Effect<Send, never, Scope.Scope>
   readonly secrets: ReadonlyArray<string>
   readonly idle: number
   readonly priced: Pricing
@@ -96,13 +98,13 @@ const dropMovedThinking = (body: Body): Body => {
 }
 
 /** Makes the opener of sessions. */
-export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> => {
-  const { accessToken, idle, priced, provider, secrets, send } = setup
+export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession, never, Scope.Scope> => {
+  const { accessToken, idle, open: openSender, priced, provider, secrets } = setup
   const efforts = makeEfforts(setup.encoding.profile.efforts)
   const encoding = { ...setup.encoding, efforts }
   const { model } = encoding
 
-  const write = (): Write<unknown> => {
+  const writeBy = (send: Send): Write<unknown> => {
     const encode = makeEncoder(encoding)
     const writeJson = makeJsonWriter()
     let isDropping = false
@@ -147,5 +149,5 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession> =>
     })
   }
 
-  return makeSessions({ provider, model }, Effect.sync(write), efforts)
+  return makeSessions({ provider, model }, Effect.map(openSender, writeBy), efforts)
 }

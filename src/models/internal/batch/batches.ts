@@ -1,6 +1,7 @@
 /**
  * Joins requests of the same time into batches, which a provider answers within a day for half the price. The store
- * keeps the batch of each request, so a process after a crash goes on with the batch instead of paying twice.
+ * keeps the batch of each request until a run has its answer, so a process after a crash goes on with the batch instead
+ * of paying twice.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -8,10 +9,14 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as KeyValueStore from "effect/persistence/KeyValueStore"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
 import type { JsonObject } from "../../../core/Json.ts"
 import { isModelError, ModelError } from "../../../core/ModelError.ts"
 import { sha256Sync } from "../../../support/store/sha256.ts"
-import { stringOf } from "../wire/read.ts"
+import { badResponse, type Origin } from "../wire/errors.ts"
+import { linesOf } from "../wire/lines.ts"
+import { objectOf, parse, stringOf } from "../wire/read.ts"
 
 /** The options of a layer that asks in batches. */
 export interface Batching {
@@ -56,7 +61,47 @@ export interface BatchApi {
 /** Asks for one request, and returns its result when its batch is over. */
 export type AskInBatch = (request: BatchRequest) => Effect.Effect<JsonObject, ModelError>
 
+/** Opens the requests of one session, which ends with its scope. */
+export type OpenBatched<Send> = Effect.Effect<Send, never, Scope.Scope>
+
+/** Reads the results of a batch: one in each line. */
+export const readResults = async (
+  body: Response["body"],
+  origin: Origin,
+  take: (result: JsonObject) => void
+): Promise<void> => {
+  for await (const line of linesOf(body, origin)) {
+    const result = objectOf(Result.getOrUndefined(parse(line)))
+    if (result !== undefined) take(result)
+  }
+}
+
+/** The failure of a request that was not answered within the day of its batch. */
+export const expired = ({ model, provider }: Origin): ModelError =>
+  new ModelError({
+    provider,
+    model,
+    reason: { _tag: "Timeout" },
+    detail: "the day of the batch was over before this request was answered"
+  })
+
+/** The failure of a request whose batch somebody cancelled. */
+export const cancelled = ({ model, provider }: Origin): ModelError =>
+  new ModelError({
+    provider,
+    model,
+    reason: { _tag: "Unknown" },
+    detail: "somebody cancelled the batch before this request was answered"
+  })
+
+/** The failure of a request that a batch has no result for. */
+export const lost = (origin: Origin): ModelError =>
+  badResponse(origin, "the batch is over, and has no result for this request")
+
 interface Waiter extends BatchRequest {
+  readonly key: string
+  /** Tells equal requests apart. */
+  readonly number: number
   readonly id: string
   readonly done: Deferred.Deferred<JsonObject, ModelError>
 }
@@ -131,18 +176,13 @@ const makeWatch = (api: BatchApi, memory: Memory, first: number, ask: (waiter: W
   const settle = Effect.fnUntraced(function* (batch: string, waiters: Waiters, { missing, read }: BatchEnd) {
     // A request from now on looks for itself: its result may have been read already.
     watched.delete(batch)
-    const answered: Array<string> = []
-    yield* Effect.ensuring(
-      read((result) => {
-        const id = stringOf(result["custom_id"])
-        const waiter = id === undefined ? undefined : waiters.get(id)
-        if (waiter === undefined) return
-        waiters.delete(waiter.id)
-        answered.push(waiter.id)
-        Deferred.doneUnsafe(waiter.done, Exit.succeed(result))
-      }),
-      Effect.suspend(() => memory.forget(answered))
-    )
+    yield* read((result) => {
+      const id = stringOf(result["custom_id"])
+      const waiter = id === undefined ? undefined : waiters.get(id)
+      if (waiter === undefined) return
+      waiters.delete(waiter.id)
+      Deferred.doneUnsafe(waiter.done, Exit.succeed(result))
+    })
     yield* memory.forget(waiters.keys())
     failAll(waiters.values(), Cause.fail(missing))
   })
@@ -278,11 +318,11 @@ export const makeBatches = Effect.fnUntraced(function* (
   const enqueue = (waiter: Waiter): void => groups.add(waiter).forEach(fork)
   const watches = makeWatch(api, memory, first, enqueue)
 
-  const ask: AskInBatch = ({ group, text }) =>
+  const ask = ({ group, text }: BatchRequest, answered: Array<Waiter>) =>
     Effect.suspend(() => {
       const key = sha256Sync(`${group}\n${text}`).slice(0, 40)
       const number = numbers.take(key)
-      const waiter: Waiter = { group, text, id: `${key}-${number}`, done: Deferred.makeUnsafe() }
+      const waiter: Waiter = { group, text, key, number, id: `${key}-${number}`, done: Deferred.makeUnsafe() }
       const answer = Effect.gen(function* () {
         const earlier = yield* memory.find(waiter.id)
         if (earlier === undefined) enqueue(waiter)
@@ -290,13 +330,36 @@ export const makeBatches = Effect.fnUntraced(function* (
         else fork(watches.add(earlier, [waiter], true, together))
         return yield* Deferred.await(waiter.done)
       })
-      const leave = Effect.sync(() => {
-        Deferred.doneUnsafe(waiter.done, Exit.interrupt())
-        numbers.free(key, number)
-        groups.leave(waiter)
-        watches.leave(waiter)
-      })
-      return Effect.ensuring(answer, leave)
+      return Effect.onExit(answer, (exit) =>
+        Effect.sync(() => {
+          if (Exit.isSuccess(exit)) return void answered.push(waiter)
+          Deferred.doneUnsafe(waiter.done, Exit.interrupt())
+          numbers.free(key, number)
+          groups.leave(waiter)
+          watches.leave(waiter)
+        })
+      )
     })
-  return ask
+
+  /**
+   * Opens the requests of one session. A session asks for its next turn behind the store of the turn before, so an answer
+   * is forgotten then, or when the session ends well. The answer of a run that broke off stays: the same request reads
+   * it again. A run that a model failed has its answers.
+   */
+  const open: OpenBatched<AskInBatch> = Effect.gen(function* () {
+    const answered: Array<Waiter> = []
+    const free = Effect.sync(() => {
+      const all = answered.splice(0)
+      for (const { key, number } of all) numbers.free(key, number)
+      return all.map(({ id }) => id)
+    })
+    const forget = Effect.suspend(() =>
+      Effect.flatMap(memory.forget(answered.map(({ id }) => id)), () => Effect.asVoid(free))
+    )
+    yield* Effect.addFinalizer((exit) =>
+      Exit.isSuccess(exit) || isModelError(Cause.squash(exit.cause)) ? forget : Effect.asVoid(free)
+    )
+    return (request) => Effect.andThen(forget, ask(request, answered))
+  })
+  return open
 })

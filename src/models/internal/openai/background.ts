@@ -40,7 +40,7 @@ const isFinal = (cause: unknown): boolean => {
 export const tokenOf = (model: string, id: string): JsonObject => ({ openai: { model, id } })
 
 /** The response to go on with, if it is of this model. */
-const idIn = (token: JsonObject | undefined, model: string): string | undefined => {
+export const idIn = (token: JsonObject | undefined, model: string): string | undefined => {
   const own = objectOf(token?.["openai"])
   return own?.["model"] === model ? stringOf(own["id"]) : undefined
 }
@@ -91,10 +91,10 @@ const isUnderWay = (status: unknown): boolean => status === "queued" || status =
 const makeRequests = (
   client: OpenAI,
   body: ResponseCreateParamsStreaming,
-  token: JsonObject | undefined,
+  begun: string | undefined,
   signal: AbortSignal
 ) => {
-  let id = idIn(token, String(body.model))
+  let id = begun
   let way: "resume" | "stream" | "look" = id === undefined ? "stream" : "resume"
   let last: number | undefined
   let isRead = false
@@ -157,16 +157,16 @@ const makeRequests = (
 }
 
 /**
- * Sends a request, or goes on with the response that an earlier run began, until the response is over. OpenAI streams the
+ * Sends a request, or goes on with the response that an earlier run began (by its id), until the response is over. OpenAI streams the
  * events of a response for some minutes only; later, the response is looked at until it is over.
  */
 export async function* backgroundEvents(
   client: OpenAI,
   body: ResponseCreateParamsStreaming,
-  token: JsonObject | undefined,
+  begun: string | undefined,
   signal: AbortSignal
 ): AsyncGenerator<unknown> {
-  const requests = makeRequests(client, body, token, signal)
+  const requests = makeRequests(client, body, begun, signal)
   let isOver = false
   let failures = 0
   const cancel = (): void => {

@@ -1,18 +1,31 @@
-/** Batches of OpenAI: a file of requests, which are answered within a day. */
+/** Batches of OpenAI and Azure: a file of requests, which are answered within a day. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type { OpenAI } from "openai"
+import type { FileObject } from "openai/resources/files"
 import type { JsonObject } from "../../../core/Json.ts"
-import { ModelError } from "../../../core/ModelError.ts"
-import { type BatchApi, type BatchEnd, type Batching, makeBatches } from "../batch/batches.ts"
+import type { ModelError } from "../../../core/ModelError.ts"
+import {
+  type BatchApi,
+  type BatchEnd,
+  type Batching,
+  cancelled,
+  expired,
+  lost,
+  makeBatches,
+  readResults
+} from "../batch/batches.ts"
 import { badResponse, type Origin, providerError, type ProviderFailure } from "../wire/errors.ts"
-import { linesOf } from "../wire/lines.ts"
-import { numberOf, objectOf, parse } from "../wire/read.ts"
+import { silent } from "../wire/patience.ts"
+import { numberOf, objectOf } from "../wire/read.ts"
 import { type Client, eventsOf, type SendBatched } from "./client.ts"
 import { failureOf } from "./failure.ts"
 
 type Batch = Awaited<ReturnType<OpenAI["batches"]["retrieve"]>>
+
+/** Azure also writes them with a capital. */
+const statusOf = ({ status }: Batch): string => status.toLowerCase()
 
 const underWay: ReadonlySet<string> = new Set(["validating", "in_progress", "finalizing", "cancelling"])
 
@@ -20,35 +33,49 @@ const underWay: ReadonlySet<string> = new Set(["validating", "in_progress", "fin
 const reasonOf = (failure: ProviderFailure): ProviderFailure =>
   /token_limit|enqueued/i.test(`${failure.code} ${failure.message}`) ? { ...failure, type: "rate_limit" } : failure
 
-const expired = "the day of the batch was over before this request was answered"
-
 /** The failure of a request without a result, by the end of its batch. */
 const missingOf = (origin: Origin, batch: Batch): ModelError => {
-  const { model, provider } = origin
-  if (batch.status === "failed") {
+  const status = statusOf(batch)
+  if (status === "failed") {
     const failure = failureOf(batch.errors?.data?.[0])
     return providerError(origin, reasonOf({ ...failure, code: failure.code ?? "invalid_batch" }))
   }
-  if (batch.status === "expired") {
-    return new ModelError({ provider, model, reason: { _tag: "Timeout" }, detail: expired })
-  }
-  if (batch.status === "cancelled") {
-    const detail = "somebody cancelled the batch before this request was answered"
-    return new ModelError({ provider, model, reason: { _tag: "Unknown" }, detail })
-  }
-  return badResponse(origin, "the batch is over, and has no result for this request")
+  if (status === "expired") return expired(origin)
+  return status === "cancelled" ? cancelled(origin) : lost(origin)
+}
+
+/** The longest wait for Azure to process an upload. */
+const longestProcessing = "10 minutes"
+
+/** Waits until Azure has processed an upload: before that, it takes no batch of it. */
+const awaitProcessed = (client: Client, origin: Origin, { interval = "5 seconds" }: Batching) => {
+  const look = Effect.fnUntraced(function* (file: Pick<FileObject, "id" | "status" | "status_details">) {
+    let last = file
+    while (last.status !== "processed") {
+      const { status, status_details: problem = "no reason given" } = last
+      if (status === "error") {
+        return yield* providerError(origin, { code: "invalid_batch", message: `the file was refused: ${problem}` })
+      }
+      yield* Effect.sleep(interval)
+      last = yield* client.call(origin, (sdk, signal) => sdk.files.retrieve(file.id, { signal }))
+    }
+    return last
+  })
+  return (file: Parameters<typeof look>[0]) =>
+    Effect.timeoutOrElse(look(file), {
+      duration: longestProcessing,
+      orElse: () => Effect.fail(silent(origin, Duration.toMillis(longestProcessing)))
+    })
 }
 
 /** The requests of OpenAI's API for batches. */
-const makeApi = (client: Client, origin: Origin): BatchApi => {
+const makeApi = (client: Client, origin: Origin, batching: Batching): BatchApi => {
+  const settle = origin.provider === "azure-openai" ? awaitProcessed(client, origin, batching) : Effect.succeed
   const { model, provider } = origin
   const readFile = (id: string, take: (result: JsonObject) => void) =>
     client.call(origin, async (sdk, signal) => {
       const response = await sdk.files.content(id, { signal })
-      for await (const line of linesOf(response.body, origin)) {
-        const result = objectOf(Result.getOrUndefined(parse(line)))
-        if (result !== undefined) take(result)
-      }
+      await readResults(response.body, origin, take)
     })
   const endOf = (batch: Batch): BatchEnd => ({
     read: (take) =>
@@ -67,7 +94,7 @@ const makeApi = (client: Client, origin: Origin): BatchApi => {
       const upload = client.call(origin, (sdk, signal) =>
         sdk.files.create({ file: new File(lines, "batch.jsonl"), purpose: "batch" }, { signal })
       )
-      return Effect.map(upload, (file) =>
+      return Effect.map(Effect.flatMap(upload, settle), (file) =>
         Effect.map(
           client.call(origin, (sdk, signal) =>
             sdk.batches.create(
@@ -82,7 +109,7 @@ const makeApi = (client: Client, origin: Origin): BatchApi => {
     look: (id) =>
       Effect.map(
         client.call(origin, (sdk, signal) => sdk.batches.retrieve(id, { signal })),
-        (batch) => (underWay.has(batch.status) ? undefined : endOf(batch))
+        (batch) => (underWay.has(statusOf(batch)) ? undefined : endOf(batch))
       )
   }
 }
@@ -93,10 +120,7 @@ const eventsIn = (origin: Origin, result: JsonObject): Effect.Effect<ReadonlyArr
   const body = objectOf(response?.["body"])
   const status = numberOf(response?.["status_code"])
   const error = objectOf(result["error"])
-  if (error?.["code"] === "batch_expired") {
-    const { model, provider } = origin
-    return Effect.fail(new ModelError({ provider, model, reason: { _tag: "Timeout" }, detail: expired }))
-  }
+  if (error?.["code"] === "batch_expired") return Effect.fail(expired(origin))
   if (error !== undefined) return Effect.fail(providerError(origin, failureOf(error)))
   if (status !== undefined && status >= 400) {
     return Effect.fail(providerError(origin, { ...failureOf(body?.["error"] ?? body), status }))
@@ -107,16 +131,19 @@ const eventsIn = (origin: Origin, result: JsonObject): Effect.Effect<ReadonlyArr
     : Effect.succeed(events)
 }
 
-/** Makes the sender of requests in batches. */
+/** Makes the opener of senders of requests in batches. */
 export const makeBatched = (options: Batching) =>
   Effect.fnUntraced(function* (client: Client) {
-    const ask = yield* makeBatches(makeApi(client, client.originOf(undefined)), options)
-    const send: SendBatched = (origin, { stream: _, stream_options: _options, ...body }) =>
-      Stream.unwrap(
-        Effect.map(
-          Effect.flatMap(ask({ group: "", text: JSON.stringify(body) }), (result) => eventsIn(origin, result)),
-          (events) => Stream.fromIterable(events)
-        )
-      )
-    return send
+    const open = yield* makeBatches(makeApi(client, client.originOf(undefined), options), options)
+    return Effect.map(
+      open,
+      (ask): SendBatched =>
+        (origin, { stream: _, stream_options: _options, ...body }) =>
+          Stream.unwrap(
+            Effect.map(
+              Effect.flatMap(ask({ group: "", text: JSON.stringify(body) }), (result) => eventsIn(origin, result)),
+              (events) => Stream.fromIterable(events)
+            )
+          )
+    )
   })

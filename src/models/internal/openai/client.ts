@@ -29,9 +29,8 @@ export interface Connection {
   /** Address of the API, its version included: `http://localhost:11434/v1`. OpenAI by default. */
   readonly baseURL?: string | undefined
   /**
-   * An Azure OpenAI resource. Without `apiVersion` its v1 API is used; with one, the dated API, whose chat completions
-   * are addressed by `deployment` (the model's name by default). `accessToken` gives a token of Entra ID for each
-   * request, in the place of a key.
+   * An Azure OpenAI resource. Without `apiVersion` its v1 API is used; with one, the dated API. `accessToken` gives a
+   * token of Entra ID for each request, in the place of a key.
    */
   readonly azure?:
     | {

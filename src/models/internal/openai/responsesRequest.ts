@@ -32,6 +32,8 @@ import { type OwnTool, withOptions } from "./toolOptions.ts"
 export interface ResponsesSettings {
   readonly provider: string
   readonly model: string
+  /** The name under which the server knows the model, if it has one of its own. */
+  readonly deployment?: string | undefined
   /** Typed parameters, then raw ones; a request's own come last. */
   readonly parameters: ReadonlyArray<JsonObject>
   /** True if the model reasons, as far as its name says. A deployment's says nothing: its answers do. */
@@ -356,7 +358,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
         ...(reasons && !isStored
           ? { include: [...new Set([...listOf(parameters["include"]), "reasoning.encrypted_content"])] }
           : {}),
-        model: settings.model,
+        model: settings.deployment ?? settings.model,
         ...(request.systemPrompt === "" ? {} : { instructions: wellFormed(request.systemPrompt) }),
         input,
         ...(tools.length === 0 ? {} : { tools, ...choice(request, toolNames) }),

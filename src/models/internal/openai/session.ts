@@ -1,8 +1,10 @@
 /** Sessions with an OpenAI API. */
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
 import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
+import type { OpenBatched } from "../batch/batches.ts"
 import type { Pricing } from "../facts/facts.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { makeSessions } from "../turn/session.ts"
@@ -27,8 +29,8 @@ export interface Api<Body> {
   readonly path: Path
   /** Sends by the SDK, for requests that may be sent more than once. Default: the JSON of the body. */
   readonly send?: ((body: Body, more: More<Body>) => Sending) | undefined
-  /** Sends in batches, instead of by requests of their own. */
-  readonly sendBatched?: SendBatched | undefined
+  /** Opens the sender of a session's requests in batches, instead of requests of their own. */
+  readonly openBatched?: OpenBatched<SendBatched> | undefined
   /** True if answers tell under which id they can be resumed. */
   readonly isBackground?: boolean | undefined
   readonly price: Pricing
@@ -37,13 +39,17 @@ export interface Api<Body> {
 }
 
 /** Makes the opener of sessions with an OpenAI API. */
-export const makeApiSessions = <Body extends object>(client: Client, api: Api<Body>): Effect.Effect<ModelSession> =>
+export const makeApiSessions = <Body extends object>(
+  client: Client,
+  api: Api<Body>
+): Effect.Effect<ModelSession, never, Scope.Scope> =>
   makeSessions(
     api,
-    Effect.sync(() => {
+    Effect.gen(function* () {
+      const sendBatched = api.openBatched === undefined ? undefined : yield* api.openBatched
       const write = api.makeWriter()
       const writeJson = makeJsonWriter()
-      return (request, makeId) =>
+      return (request: ModelRequest, makeId: () => string) =>
         Effect.map(
           Effect.fromResult(write(request)),
           ({ body, hosted, names, restore, restoreCall, whole, ...written }) => {
@@ -61,8 +67,8 @@ export const makeApiSessions = <Body extends object>(client: Client, api: Api<Bo
             return {
               ...written,
               events:
-                api.sendBatched !== undefined
-                  ? api.sendBatched(origin, body)
+                sendBatched !== undefined
+                  ? sendBatched(origin, body)
                   : api.send === undefined
                     ? client.stream(api.path, origin, writeJson(body))
                     : client.streamBy(origin, api.send(body, { whole, resume: request.resume })),

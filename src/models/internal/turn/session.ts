@@ -72,11 +72,11 @@ const isRefusal = ({ detail = "", reason }: ModelError): boolean =>
  * Makes the opener of a model's sessions. They share their warnings and unknown events, so each appears once. A refused
  * effort is lowered, once for all of them.
  */
-export const makeSessions = <Event, E = never>(
+export const makeSessions = <Event, E = never, R = never>(
   model: { readonly provider: string; readonly model: string },
-  makeWriter: Effect.Effect<Write<Event>, E>,
+  makeWriter: Effect.Effect<Write<Event>, E, R>,
   efforts?: Efforts
-): Effect.Effect<ModelSession, E> => {
+): Effect.Effect<ModelSession, E, R> => {
   const reportedEvents = new Set<string>()
   const warnOfSchema = makeSchemaWarner(model)
   const warnOfThinking = makeThinkingWarner(model)

@@ -1,0 +1,49 @@
+/** Runs a thread with a model in batches: what the test of batches kills. */
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect, Layer, Redacted, Stream } from "effect"
+import { Agent, Middleware } from "effect-deepagents"
+import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
+import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
+import { KeyValueStore } from "effect/persistence"
+
+const [, , url = "", folder = "", diesAt] = process.argv
+
+const dying = Middleware.make({
+  name: "dying",
+  wrapModelCall: (request, next) =>
+    Stream.tap(next(request), ({ _tag }) =>
+      Effect.sync(() => {
+        if (_tag === "TurnDone" && diesAt === "answer") process.kill(process.pid, "SIGKILL")
+      })
+    )
+})
+
+const agent = Agent.make({ name: "speaker", prompt: "You speak.", middleware: [dying] })
+
+const model = OpenAiChatModel.layerBatch({
+  model: "gpt-5.4",
+  apiKey: Redacted.make("sk-canary"),
+  baseURL: `${url}/v1`,
+  window: 10,
+  interval: 10
+})
+
+const program = Effect.gen(function* () {
+  const run =
+    diesAt === "answer" ? Agent.run(agent, "say a", { threadId: "t" }) : Agent.resume(agent, { threadId: "t" })
+  const { text } = yield* Effect.provide(run, model)
+  return `${text}, ${yield* (yield* KeyValueStore.KeyValueStore).size} kept`
+}).pipe(
+  Effect.provide(
+    Layer.mergeAll(
+      KeyValueStore.layerFileSystem(join(folder, "batches")),
+      Layer.provideMerge(SessionStore.journal, JsonlSessions.layer({ folder: join(folder, "threads") }))
+    ).pipe(Layer.provideMerge(NodeServices.layer))
+  )
+)
+
+Effect.runPromise(program).then(
+  (text) => console.log(text),
+  (error: unknown) => console.log(String(error))
+)
