@@ -3,7 +3,7 @@
  * costs (near a millisecond each), so the modules of `src/` are not loaded one by one: the import path of a single module
  * leads to the file of its folder. The types are `tsc`'s.
  */
-import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, dirname, join, relative, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { defineConfig, RolldownMagicString } from "rolldown"
@@ -88,8 +88,25 @@ const singles = {
   }
 }
 
+/** Removes the declarations that no public declaration names: editors and compilers never read them. */
+const declarations = {
+  name: "declarations",
+  writeBundle({ dir }) {
+    const isPublic = (file) => !/[/](internal|support|cli|page)[/]|[/]core[/](loop|schema|thread)[/]/.test(file)
+    const all = globSync(`${dir}/**/*.d.ts`)
+    const named = new Set(all.filter(isPublic))
+    // A set is walked to what is added meanwhile.
+    for (const file of named) {
+      for (const [, path] of readFileSync(file, "utf8").matchAll(/(?:from |import[ (])"([.][^"]+)[.](?:ts|js)"/g)) {
+        named.add(join(dirname(file), `${path}.d.ts`))
+      }
+    }
+    for (const file of all) if (!named.has(file)) rmSync(file)
+  }
+}
+
 export default defineConfig({
-  plugins: [optionalPeers, programs, singles],
+  plugins: [optionalPeers, programs, singles, declarations],
   input: Object.fromEntries([...barrels, ...modules, ...started].map((file) => [nameOf(file), file])),
   // Whatever is imported by name is a dependency.
   external: /^[^./]/,

@@ -5,6 +5,7 @@
 import { cpSync, existsSync, rmSync } from "node:fs"
 import { dirname, relative, resolve } from "node:path"
 import { defineConfig } from "rolldown"
+import { makeCuts } from "./program/cuts.mjs"
 
 /** The folder of what is built; tests build into one of their own. */
 const dist = process.env["PROGRAM_DIST"] ?? "dist"
@@ -23,22 +24,6 @@ const assets = {
     const engine = "emscripten-module.wasm"
     cpSync(`node_modules/@jitl/quickjs-wasmfile-release-sync/dist/${engine}`, `${dist}/cli/program/${engine}`)
   }
-}
-
-/** The part of undici that the program uses: the whole has a second `fetch`, caches and mocks. */
-const undici = {
-  name: "undici",
-  load: (id) =>
-    id.endsWith("/platform-node/dist/Undici.js")
-      ? `
-        import Agent from "undici/lib/dispatcher/agent.js"
-        import Dispatcher from "undici/lib/dispatcher/dispatcher.js"
-        import api from "undici/lib/api/index.js"
-        import buildConnector from "undici/lib/core/connect.js"
-        Object.assign(Dispatcher.prototype, api)
-        export { Agent, buildConnector, Dispatcher }
-        export default { Agent, buildConnector, Dispatcher }`
-      : undefined
 }
 
 /**
@@ -105,7 +90,7 @@ const noCommands = {
 
 export default defineConfig([
   {
-    plugins: [undici, segmenters, assets, inThreads],
+    plugins: [makeCuts(), segmenters, assets, inThreads],
     input: { deepagents: "src/cli/bin.ts", ...threads },
     external: [
       /[/]cli[/]internal[/]about\.ts$/,
@@ -120,6 +105,8 @@ export default defineConfig([
       "re2js"
     ],
     platform: "node",
+    // undici leaves its second parser out, as in Node.
+    transform: { define: { esbuildDetection: "true" } },
     output: { ...output, paths: (id) => (id.endsWith("/cli/internal/about.ts") ? "./about.js" : id) }
   },
   // One file, and nothing that only commands need: each file more, and each function more, takes time to be read.

@@ -61,7 +61,8 @@ export const pdf = (texts: ReadonlyArray<string>): Effect.Effect<Uint8Array> =>
     return document.save()
   })
 
-const pdfOf = (objects: ReadonlyArray<string | Uint8Array>): Uint8Array =>
+/** A PDF of one page: object 4 is its content, object 5 its font. */
+export const pdfOf = (objects: ReadonlyArray<string | Uint8Array>): Uint8Array =>
   new Uint8Array(
     Buffer.concat(
       [
