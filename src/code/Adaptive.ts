@@ -33,11 +33,11 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import { valueAt } from "../support/json/valueAt.ts"
 import { sha256Sync } from "../support/store/sha256.ts"
-import { storeSlot } from "./internal/answers.ts"
 import { executeScript } from "./internal/execute.ts"
 import { findLimitProblem } from "./internal/limits.ts"
 import { makeCatalogue } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
+import { storeSlot } from "./internal/values.ts"
 import type { Limits, Scripts } from "./Scripts.ts"
 
 const name = "Adaptive"
@@ -178,6 +178,8 @@ const offering = (limits: ScriptLimits) => {
             agents: [],
             limits,
             review: false,
+            store: "thread",
+            canContinue: false,
             catalogueOf
           })
       })

@@ -30,13 +30,15 @@ import * as Middleware from "../core/Middleware.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
-import { agentTool, storeSlot } from "./internal/answers.ts"
+import { agentTool } from "./internal/answers.ts"
+import * as Continued from "./internal/continued.ts"
 import { executeScript } from "./internal/execute.ts"
 import { describeWorld } from "./internal/language.ts"
 import { findLimitProblem } from "./internal/limits.ts"
 import { definitionOf, makeCatalogue } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import { bindSlot } from "./internal/slots.ts"
+import * as Values from "./internal/values.ts"
 import type { Limits, Scripts } from "./Scripts.ts"
 
 const name = "CodeMode"
@@ -59,6 +61,11 @@ export interface Options<Tools, Agents> {
    * and nothing else. Default: `false`, each call is asked about by its own rules.
    */
   readonly review?: boolean | undefined
+  /**
+   * How long values of `store` last: for the scripts of the `thread`, of the `turn` (until the next input), or of one
+   * `call`, for its script alone. Default: `thread`.
+   */
+  readonly store?: "thread" | "turn" | "call" | undefined
   /** Limits of one script. Default: see each limit. */
   readonly limits?:
     | (Limits & {
@@ -76,19 +83,33 @@ export interface Options<Tools, Agents> {
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
 const makeTool = (options: Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyArray<AnyAgent>>): Tool.Tool<unknown> => {
-  const { inline = 3_000, limits = {}, review = false, tools = [] } = options
+  const { inline = 3_000, limits = {}, review = false, store = "thread", tools = [] } = options
   const agents = (options.agents ?? []).map((agent): AnyAgent => Agent.around(agent, bindSlot))
   const own = tools.map((tool) => definitionOf(tool))
-  const settings = { own, hidden: [toolName], agents, limits, review, catalogueOf: makeCatalogue() }
+  const settings = {
+    own,
+    hidden: [toolName],
+    agents,
+    limits,
+    review,
+    store,
+    canContinue: true,
+    catalogueOf: makeCatalogue()
+  }
 
   return Tool.make(toolName, {
-    description: `Runs a program over tools: TypeScript, the body of an async function. Use it for several calls, for loops, and for results that you need only a part of. Your other tools are there by their names, too. A call that fails rejects with an Error of the name "ToolError". There is no fetch, no require, no process. You see what the program prints and returns, and nothing else:\n${describeWorld(own, agents, inline)}`,
-    parameters: { script: Schema.String.annotate({ description: "The program" }) },
+    description: `Runs a program over tools: TypeScript, the body of an async function. Use it for several calls, for loops, and for results that you need only a part of. Your other tools are there by their names, too. A call that fails rejects with an Error of the name "ToolError". There is no fetch, no require, no process. You see what the program prints and returns, and nothing else:\n${describeWorld(own, agents, inline, store)}`,
+    parameters: {
+      script: Schema.String.annotate({ description: "The program" }),
+      continues: Schema.optionalKey(
+        Schema.String.annotate({ description: "The id of a failed script that this one corrects" })
+      )
+    },
     // Each inner call has the annotations of its own tool: gates, marks of foreign text and limits of sub-agents read them.
     annotations: { resumable: true, destructive: false, openWorld: false },
     reaches: new Set([...own.map((tool) => tool.name), ...agents.flatMap((agent) => [...Agent.toolNames(agent)])]),
     describe: ({ script }) => `Runs this program:\n${typeof script === "string" ? script : ""}`,
-    execute: ({ script }) => executeScript({ ...settings, source: script, args: null })
+    execute: ({ continues, script }) => executeScript({ ...settings, source: script, args: null, continues })
   })
 }
 
@@ -139,7 +160,8 @@ export const make: {
     name,
     ...(options.review === true ? { asks: true } : {}),
     check: () => findLimitProblem(name, 1, { memory, calls, output }) ?? findLimitProblem(name, 0, { inline }),
-    state: [storeSlot],
+    state: [Values.storeSlot, Continued.failedSlot],
+    ...(options.store === "turn" ? { beforeAgent: Values.dropOfTurn } : {}),
     tools,
     wrapModelCall: (request, next) =>
       own.size === 0

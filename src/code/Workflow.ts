@@ -33,12 +33,13 @@ import { ToolContext } from "../core/ToolContext.ts"
 import { add, totalTokens, zero } from "../core/Usage.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
 import { answerAgent } from "./internal/agents.ts"
-import { answerCall, storeSlot, type World } from "./internal/answers.ts"
+import { answerCall, type World } from "./internal/answers.ts"
 import { type Door, type Refusal, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
 import { progressOf } from "./internal/outputs.ts"
 import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
+import * as Values from "./internal/values.ts"
 import * as Conductor from "./internal/workflow/conductor.ts"
 import { costSlot, fuse, ledger } from "./internal/workflow/fuse.ts"
 import { bodyOf } from "./internal/workflow/meta.ts"
@@ -257,6 +258,7 @@ export const make = <
       agents,
       slots: conductor.slots,
       calls: scriptBounds.calls,
+      values: Values.make(context, "thread"),
       made: 0,
       askCounts: new Map()
     }
@@ -296,7 +298,7 @@ export const make = <
 }
 
 /** The values that scripts store. */
-const state = Middleware.make({ name: "WorkflowStore", state: [storeSlot] })
+const state = Middleware.make({ name: "WorkflowStore", state: [Values.storeSlot] })
 
 export { advance, noProgress } from "./internal/workflow/progress.ts"
 export type { AgentProgress, Progress } from "./internal/workflow/progress.ts"

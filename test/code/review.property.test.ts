@@ -8,6 +8,9 @@ import * as fc from "fast-check"
 import { scaled } from "../scale.ts"
 import { runAll, snapshot } from "./reviewed.ts"
 
+/** For long runs by hand: `CODE_REVIEWS=10000 npx vitest run test/code/review.property.test.ts`. */
+const numRuns = Number(process.env["CODE_REVIEWS"] ?? scaled(960))
+
 const paths = ["a.txt", "b.txt", "d/c.txt", "n/e.txt", "f.txt"]
 
 /** Statements over the folder and the variable of one branch, as syntax trees of a few tools. */
@@ -90,36 +93,39 @@ const changesOf = (before: Texts, after: Texts) =>
 const sorted = (all: ReadonlyArray<unknown>): ReadonlyArray<string> => all.map((one) => JSON.stringify(one)).toSorted()
 
 layer(NodeScripts.layer({ warm: 2 }))("a generated script under review", (it) => {
-  it.effect("has the effects that were shown, and none when it is denied", () =>
-    Effect.gen(function* () {
-      const seen = { parts: 0, effects: 0, unasked: 0 }
-      for (const [at, source] of fc.sample(script, { seed: 7, numRuns: scaled(960) }).entries()) {
-        const did: Array<string> = []
-        const calls: Array<Shown["effects"][number]> = []
-        let shown: Shown = { effects: [], changes: [] }
-        let before: Texts | undefined
-        /** Checks that since the last look exactly what was shown has happened. */
-        const check = (now: Texts) => {
-          assert.deepStrictEqual(changesOf(before ?? now, now), shown.changes, source)
-          assert.deepStrictEqual(sorted(calls.splice(0)), sorted(shown.effects), source)
-          before = now
+  it.effect(
+    "has the effects that were shown, and none when it is denied",
+    () =>
+      Effect.gen(function* () {
+        const seen = { parts: 0, effects: 0, unasked: 0 }
+        for (const [at, source] of fc.sample(script, { seed: 7, numRuns }).entries()) {
+          const did: Array<string> = []
+          const calls: Array<Shown["effects"][number]> = []
+          let shown: Shown = { effects: [], changes: [] }
+          let before: Texts | undefined
+          /** Checks that since the last look exactly what was shown has happened. */
+          const check = (now: Texts) => {
+            assert.deepStrictEqual(changesOf(before ?? now, now), shown.changes, source)
+            assert.deepStrictEqual(sorted(calls.splice(0)), sorted(shown.effects), source)
+            before = now
+          }
+          const decide = (request: Approval.Request, part: number) =>
+            Effect.gen(function* () {
+              check(yield* snapshot)
+              const isApproved = (at + part) % 3 !== 0
+              // The arguments of these requests are those of `questionOf`.
+              shown = isApproved ? (request.arguments as unknown as Shown) : { effects: [], changes: [] }
+              seen.parts++
+              seen.effects += shown.effects.length
+              return isApproved
+            }).pipe(Effect.orDie)
+          const { files, requests, text } = yield* runAll(source, { did, calls }, decide)
+          if (requests.length === 0) seen.unasked++
+          assert.notMatch(text, /was stopped/, source)
+          check(files)
         }
-        const decide = (request: Approval.Request, part: number) =>
-          Effect.gen(function* () {
-            check(yield* snapshot)
-            const isApproved = (at + part) % 3 !== 0
-            // The arguments of these requests are those of `questionOf`.
-            shown = isApproved ? (request.arguments as unknown as Shown) : { effects: [], changes: [] }
-            seen.parts++
-            seen.effects += shown.effects.length
-            return isApproved
-          }).pipe(Effect.orDie)
-        const { files, requests, text } = yield* runAll(source, { did, calls }, decide)
-        if (requests.length === 0) seen.unasked++
-        assert.notMatch(text, /was stopped/, source)
-        check(files)
-      }
-      assert.isAbove(seen.effects, seen.parts)
-    })
+        assert.isAbove(seen.effects, seen.parts)
+      }),
+    3_600_000
   )
 })

@@ -2,7 +2,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Semaphore from "effect/Semaphore"
-import * as AgentState from "../../core/AgentState.ts"
 import type { ToolDefinition } from "../../core/ChatModel.ts"
 import { isObject, Json } from "../../core/Json.ts"
 import { findTool } from "../../core/Middleware.ts"
@@ -18,17 +17,9 @@ import { cut } from "../../support/text/text.ts"
 import type { Asked } from "../Scripts.ts"
 import { type AnyAgent, answerAgent } from "./agents.ts"
 import { declare } from "./declarations.ts"
-import type { Refusal } from "./host.ts"
+import { type Refusal, refuse } from "./host.ts"
 import { withSlot } from "./slots.ts"
-
-/** The values that scripts of a thread have stored. */
-export const storeSlot = AgentState.slot("script-store", {
-  schema: Schema.Record(Schema.String, Json),
-  initial: {}
-})
-
-/** The most characters of all that scripts store, as JSON. */
-const maxStored = 500_000
+import { load, store, type Values } from "./values.ts"
 
 /** The part of a run that a script reaches. */
 export interface World {
@@ -40,13 +31,12 @@ export interface World {
   /** A permit for each agent that runs at once. */
   readonly slots: Semaphore.Semaphore
   readonly calls: number
+  readonly values: Values
   /** The calls that the script has made. */
   made: number
   /** How often agents were asked the same in a schema. */
   readonly askCounts: Map<string, number>
 }
-
-export const refuse = (message: string, reason = "Failed"): Refusal => ({ name: "ToolError", message, reason })
 
 const fromToolError = ({ message, reason }: ToolError.ToolError): Refusal => refuse(message, reason)
 
@@ -55,6 +45,10 @@ export const findDefinition = ({ tools }: Pick<World, "tools">, toolName: string
   const name = findTool(new Set(tools.map((tool) => tool.name)), toolName)
   return tools.find((tool) => tool.name === name)
 }
+
+/** The name of a call: of the tool that it means, whatever its spelling. */
+export const nameOf = (world: Pick<World, "tools">, { kind, name }: Asked): string =>
+  kind === "tool" ? (findDefinition(world, name)?.name ?? name) : name
 
 const callTool = (world: World, toolName: string, args: Json): Effect.Effect<Json, Refusal> => {
   const name = findDefinition(world, toolName)?.name
@@ -115,30 +109,6 @@ const describe = (world: World, args: Json): Effect.Effect<Json, Refusal> => {
 
 const ask = ({ context }: World, args: Json): Effect.Effect<Json, Refusal> =>
   Effect.mapError(context.ask(Question.make(textAt(args, "question"), { answer: Schema.String })), fromToolError)
-
-const store = ({ context }: World, args: Json): Effect.Effect<Json, Refusal> =>
-  Effect.suspend(() => {
-    const value = isObject(args) ? (args["value"] ?? null) : null
-    const key = cut(textAt(args, "key"), 200)
-    let isStored = false
-    const update = context.state.update(storeSlot, (before) => {
-      const all = { ...before, [key]: value }
-      isStored = JSON.stringify(all).length <= maxStored
-      return isStored ? all : before
-    })
-    return Effect.flatMap(update, () =>
-      isStored
-        ? Effect.succeed(null)
-        : Effect.fail(refuse(`Scripts may store ${maxStored} characters of JSON together.`))
-    )
-  })
-
-/** Looks a value up once: a script that runs again gets the value that it got. */
-const load = ({ context }: World, args: Json): Effect.Effect<Json, Refusal> => {
-  const key = textAt(args, "key")
-  const readValue = Effect.map(context.state.get(storeSlot), (all) => valueAt(all, key) ?? null)
-  return context.step(`script/load/${cut(key, 100)}`, readValue, Json)
-}
 
 const budget = ({ calls, context, made }: World, name: string): Effect.Effect<Json, Refusal> => {
   const { cost } = context.run.usage

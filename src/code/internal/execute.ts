@@ -9,11 +9,14 @@ import * as ToolError from "../../core/ToolError.ts"
 import { cut } from "../../support/text/text.ts"
 import type { Asked, Limits, ScriptError, Told } from "../Scripts.ts"
 import type { AnyAgent } from "./agents.ts"
-import { agentTool, answerCall, findDefinition, type World } from "./answers.ts"
+import { agentTool, answerCall, findDefinition, nameOf, type World } from "./answers.ts"
+import * as Continued from "./continued.ts"
 import { type Door, runScript } from "./host.ts"
 import { makePrinted, print, progressOf, shorten, textOf } from "./outputs.ts"
+import { fromOutcome, makeKeys, outcomeOf } from "./review/plan.ts"
 import { runReviewed } from "./review/review.ts"
-import { beginScript, type makeCatalogue, withoutFence } from "./setup.ts"
+import { type makeCatalogue, withoutFence } from "./setup.ts"
+import * as Values from "./values.ts"
 
 /** A script, and the part of its run that it reaches. */
 interface Call {
@@ -28,6 +31,12 @@ interface Call {
   readonly limits: Limits & { readonly output?: number | undefined }
   /** True for a script that a person approves as a whole. */
   readonly review: boolean
+  /** How long stored values last. */
+  readonly store: Values.Lasting
+  /** True for a script that another script can continue, if it fails. */
+  readonly canContinue: boolean
+  /** The id of the failed script that this one continues. */
+  readonly continues?: string | undefined
   readonly catalogueOf: ReturnType<typeof makeCatalogue>
 }
 
@@ -46,8 +55,18 @@ const mostTold = 500
 /** The most agents of a script that run at once. The others wait. */
 const agentsAtOnce = 16
 
+/** The end of a script that failed, for the model. */
+interface Failure {
+  readonly error: ScriptError | ToolError.ToolError
+  readonly printed: string
+  /** The calls that were done and change something. */
+  readonly calls: ReadonlyArray<string>
+  /** The id by which another script continues this one. */
+  readonly id: string | undefined
+}
+
 /** Tells the model of a failure, and of the calls before it: a corrected script must not repeat them. */
-const failureOf = (error: ScriptError | ToolError.ToolError, printed: string, calls: ReadonlyArray<string>) => {
+const failureOf = ({ calls, error, id, printed }: Failure) => {
   const { message, reason } = error
   const stack = ToolError.isToolError(error) ? "" : (error.stack ?? "")
   const lines = [
@@ -56,9 +75,14 @@ const failureOf = (error: ScriptError | ToolError.ToolError, printed: string, ca
     ...(calls.length === 0
       ? []
       : [
-          "These calls of it were done. Don't do them again:",
+          `These calls of it were done${id === undefined ? ". Don't do them again" : ""}:`,
           ...calls.slice(0, mostDone).map((call) => `- ${call}`),
           ...(calls.length > mostDone ? [`- and ${calls.length - mostDone} more`] : [])
+        ]),
+    ...(id === undefined
+      ? []
+      : [
+          `Give the whole corrected script with "continues": "${id}": calls of it that were done get their results, and are not made again.`
         ]),
     ...(printed === "" ? [] : ["It had printed:", printed])
   ]
@@ -72,7 +96,7 @@ const defaultOutput = 30_000
 
 /** Runs a script to the text that the model reads. */
 export const executeScript = Effect.fnUntraced(function* (call: Call) {
-  const { agents, args, catalogueOf, limits, review, source } = call
+  const { agents, args, canContinue, catalogueOf, continues, limits, review, source, store } = call
   const { calls = 256, output = defaultOutput } = limits
   const context = yield* ToolContext
   const all = toolsOf(call, context.run.offered)
@@ -80,6 +104,7 @@ export const executeScript = Effect.fnUntraced(function* (call: Call) {
   const doneCalls: Array<string> = []
   const slots = Semaphore.makeUnsafe(agentsAtOnce)
   const askCounts = new Map<string, number>()
+  const values = Values.make(context, store)
   const makeWorld = (): World => ({
     context,
     tools: all,
@@ -87,11 +112,14 @@ export const executeScript = Effect.fnUntraced(function* (call: Call) {
     agents,
     slots,
     calls,
+    values,
     made: 0,
     askCounts
   })
   const world = makeWorld()
   const key = `${context.threadId ?? context.runId} ${context.callId}`
+  const script = yield* Continued.open(context, key, continues)
+  const { now, outcomes, seed } = script
   let count = 0
   const onDone = ({ given, kind, name }: Asked): void => {
     if (kind !== "tool" || findDefinition(world, name)?.annotations.readOnly === true) return
@@ -101,12 +129,21 @@ export const executeScript = Effect.fnUntraced(function* (call: Call) {
     if (message.kind === "text") print(printed, message.text)
     return count++ < mostTold ? context.emit(progressOf(message)) : Effect.void
   }
+  const keyOf = makeKeys()
   const door: Door<unknown> = {
-    answer: (asked) => Effect.tap(answerCall(world, asked), () => Effect.sync(() => onDone(asked))),
+    answer: (asked) => {
+      const place = keyOf(asked, nameOf(world, asked))
+      const before = outcomes.get(place)
+      if (before !== undefined) return fromOutcome(before)
+      const answer = Effect.tap(answerCall(world, asked), () => Effect.sync(() => onDone(asked)))
+      return Effect.flatMap(outcomeOf(answer), (outcome) => {
+        outcomes.set(place, outcome)
+        return fromOutcome(outcome)
+      })
+    },
     tell,
     working: context.working
   }
-  const { now, seed } = yield* beginScript(context)
   const program = {
     source: withoutFence(source),
     args,
@@ -116,12 +153,15 @@ export const executeScript = Effect.fnUntraced(function* (call: Call) {
     limits: { ...limits, calls }
   }
   const work: Effect.Effect<Json, ScriptError | ToolError.ToolError, unknown> = review
-    ? runReviewed({ program, makeWorld, tell, onDone })
+    ? runReviewed({ program, makeWorld, outcomes, tell, onDone })
     : runScript(program, door)
   const value = yield* Effect.catch(work, (error) =>
-    Effect.flatMap(shorten(textOf(printed, undefined), output, key), (text) =>
-      Effect.fail(failureOf(error, text, doneCalls))
-    )
+    Effect.gen(function* () {
+      const isKept = canContinue && (yield* Continued.keepFailed(context.state, script))
+      const text = yield* shorten(textOf(printed, undefined), output, key)
+      return yield* failureOf({ error, printed: text, calls: doneCalls, id: isKept ? script.id : undefined })
+    })
   )
+  if (continues !== undefined) yield* Continued.forget(context.state, script)
   return yield* shorten(textOf(printed, value), output, key)
 })

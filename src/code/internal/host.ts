@@ -27,6 +27,8 @@ export interface Refusal {
   readonly reason?: string | undefined
 }
 
+export const refuse = (message: string, reason = "Failed"): Refusal => ({ name: "ToolError", message, reason })
+
 /** The door of a script to its host. */
 export interface Door<R> {
   /**

@@ -2,6 +2,7 @@
 import type { ToolDefinition } from "../../core/ChatModel.ts"
 import { cut } from "../../support/text/text.ts"
 import { declareWithin } from "./declarations.ts"
+import type { Lasting } from "./values.ts"
 
 interface Named {
   readonly name: string
@@ -19,11 +20,18 @@ const agentLines = (agents: ReadonlyArray<Named>): ReadonlyArray<string> =>
         `declare function agent(prompt: string, options?: { agent?: ${agents.map(({ name }) => JSON.stringify(name)).join(" | ")}; session?: string; schema?: object }): Promise<any>`
       ]
 
+const lasts: { readonly [L in Lasting]: string } = {
+  thread: "keeps JSON for later scripts",
+  turn: "keeps JSON for later scripts, until the next message of the user",
+  call: "keeps JSON within this script"
+}
+
 /** The declarations of all that a script has, with the tools that fit into `inline` tokens. */
 export const describeWorld = (
   tools: ReadonlyArray<ToolDefinition>,
   agents: ReadonlyArray<Named>,
-  inline: number
+  inline: number,
+  store: Lasting = "thread"
 ): string => {
   const { left, lines } = declareWithin(tools, inline)
   const more = left === 0 ? "" : ` /* and ${left} more: use searchTools */`
@@ -40,7 +48,7 @@ export const describeWorld = (
     "declare function text(...values: unknown[]): void // prints a line of the result; console.log too",
     "declare function phase(title: string): void // tells people the next part of the work",
     "declare function askUser(question: string): Promise<string>",
-    "declare function store(key: string, value: unknown): Promise<void> // keeps JSON for later scripts",
+    `declare function store(key: string, value: unknown): Promise<void> // ${lasts[store]}`,
     "declare function load(key: string): Promise<any> // null if nothing is stored",
     "declare const budget: { spent(): Promise<{ calls: number; tokens: number; cost?: number }>; remaining(): Promise<{ calls: number; cost?: number }> }",
     "declare const args: any"

@@ -9,7 +9,7 @@ import type * as Tool from "../../core/Tool.ts"
 import type { ToolContext } from "../../core/ToolContext.ts"
 import { loadPeer } from "../../support/effect/peer.ts"
 import * as Catalogue from "../../support/text/catalogue.ts"
-import { refuse } from "./answers.ts"
+import { refuse } from "./host.ts"
 
 export const definitionOf = memoize(
   ({ annotations, description, name: tool, parameters }: Tool.Tool<unknown>): ToolDefinition => ({
@@ -20,14 +20,15 @@ export const definitionOf = memoize(
   })
 )
 
-const Begun = Schema.Struct({ now: Schema.Finite, seed: Schema.Finite })
+/** The clock and the chance of a script. */
+export const Begun = Schema.Struct({ now: Schema.Finite, seed: Schema.Finite })
 
-const now = Effect.gen(function* () {
+export const begin = Effect.gen(function* () {
   return { now: yield* Clock.currentTimeMillis, seed: yield* Random.nextIntBetween(0, 2 ** 31) }
 })
 
 /** The clock and the chance of a script, once for all attempts at its call. */
-export const beginScript = (context: ToolContext["Service"]) => context.step("script/begun", now, Begun)
+export const beginScript = (context: ToolContext["Service"]) => context.step("script/begun", begin, Begun)
 
 /** Takes a program out of the fence in which models put it. */
 export const withoutFence = (script: string): string => {

@@ -3,7 +3,7 @@
 export const adaptiveMake = "worker:~effect-deepagents/Agent~;limits?:{memory?:n;time?:d;calls?:n;output?:n}"
 
 export const codeModeMake =
-  "tools?:[~Tool:prepare~];agents?:[~effect-deepagents/Agent~];review?:b;limits?:{memory?:n;time?:d;calls?:n;output?:n};inline?:n"
+  "tools?:[~Tool:prepare~];agents?:[~effect-deepagents/Agent~];review?:b;store?:'call''thread''turn';limits?:{memory?:n;time?:d;calls?:n;output?:n};inline?:n"
 
 export const nodeScriptsLayer = "warm?:n;most?:n"
 

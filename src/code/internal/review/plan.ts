@@ -11,7 +11,7 @@ import type { Asked } from "../../Scripts.ts"
 import type { Refusal } from "../host.ts"
 
 /** The outcome of a call of a script. */
-const Outcome = Schema.Union([
+export const Outcome = Schema.Union([
   Schema.Struct({ value: Json }),
   Schema.Struct({
     error: Schema.Struct({ name: Schema.String, message: Schema.String, reason: Schema.optionalKey(Schema.String) })

@@ -14,7 +14,7 @@ import type { Json } from "../../../core/Json.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import { cut } from "../../../support/text/text.ts"
 import { type Asked, type Program, ScriptError, type Told } from "../../Scripts.ts"
-import { answerCall, findDefinition, type World } from "../answers.ts"
+import { answerCall, findDefinition, nameOf, type World } from "../answers.ts"
 import { type Refusal, runScript } from "../host.ts"
 import * as Copy from "./copy.ts"
 import { fromOutcome, makeKeys, type Outcome, outcomeOf, Plan, type Planned, questionOf } from "./plan.ts"
@@ -27,6 +27,8 @@ export interface Job {
   readonly program: Program
   /** Makes the world of one run of the script. */
   readonly makeWorld: () => World
+  /** The results that the script begins with. Its own are added. */
+  readonly outcomes: Map<string, Outcome>
   readonly tell: (message: Told) => Effect.Effect<void>
   /** Called with each call that was done and changes something. */
   readonly onDone: (call: Asked) => void
@@ -102,7 +104,7 @@ const commit = Effect.fnUntraced(function* (
     )
 
   const answer = (call: Asked): Effect.Effect<Json, Refusal, unknown> => {
-    const name = call.kind === "tool" ? (findDefinition(world, call.name)?.name ?? call.name) : call.name
+    const name = nameOf(world, call)
     const key = keyOf(call, name)
     sequence.name(call, key)
     return Effect.onExit(compute(call, name, key), (exit) =>
@@ -160,7 +162,7 @@ const commit = Effect.fnUntraced(function* (
 export const runReviewed = Effect.fnUntraced(function* (
   job: Job
 ): Effect.fn.Return<Json, ScriptError | ToolError.ToolError, unknown> {
-  const outcomes = new Map<string, Outcome>()
+  const { outcomes } = job
   let order: ReadonlyArray<string> = []
   let lineCount = 0
   for (let stage = 1; stage <= maxStages; stage++) {
