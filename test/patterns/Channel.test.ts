@@ -4,12 +4,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, type Scope, Stream } from "effect"
 import { Agent, Message } from "effect-deepagents"
 import { Channel } from "effect-deepagents/patterns"
+import * as ChannelEntity from "effect-deepagents/patterns/ChannelEntity"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
+import { TestRunner } from "effect/cluster"
 import * as fc from "fast-check"
 import * as journal from "../core/journal.ts"
 import { scaled } from "../scale.ts"
@@ -27,6 +29,25 @@ const storages = {
   sqlite: Layer.unwrap(
     Effect.map(folder, (path) => Layer.provide(Storage.layerSql, SqliteClient.layer({ file: join(path, "rows.db") })))
   )
+}
+
+type Options = Parameters<typeof Channel.layer>[0]
+
+const over =
+  (storage: Layer.Layer<Storage.Storage, unknown, Scope.Scope>) =>
+  (options?: Options): Layer.Layer<Channel.Channel, unknown, Scope.Scope> =>
+    Layer.provide(Channel.layer(options), storage)
+
+/** The channels that keep the same promises. */
+const channels = {
+  memory: over(storages.memory),
+  files: over(storages.files),
+  sqlite: over(storages.sqlite),
+  cluster: (options?: Options) =>
+    ChannelEntity.layerClient.pipe(
+      Layer.provide(Layer.provide(ChannelEntity.layer, over(storages.memory)(options))),
+      Layer.provide(TestRunner.layer)
+    )
 }
 
 type Act =
@@ -55,7 +76,7 @@ const acts: fc.Arbitrary<ReadonlyArray<Act>> = fc.array(
 const bodies = (all: ReadonlyArray<Channel.Envelope>) => all.map(({ body }) => body)
 
 describe("Channel", () => {
-  for (const [name, storage] of Object.entries(storages)) {
+  for (const [name, channelOf] of Object.entries(channels)) {
     it.live(`keeps order, keys and acknowledgements as a list does (${name})`, () => {
       const property = fc.asyncProperty(acts, (all) =>
         Effect.runPromise(
@@ -96,42 +117,43 @@ describe("Channel", () => {
               bodies(history),
               model.ada.map(({ body }) => body)
             )
-          }).pipe(Effect.provide(Layer.provide(Channel.layer(), storage)), Effect.scoped)
+          }).pipe(Effect.provide(channelOf()), Effect.scoped)
         )
       )
       return Effect.promise(() => fc.assert(property, { numRuns: scaled(name === "memory" ? 400 : 40) }))
     })
   }
 
-  it.live("numbers the messages of many senders at once, without a gap", () =>
-    Effect.gen(function* () {
-      const channel = yield* Channel.Channel
-      const send = (index: number) =>
-        channel.send({
-          from: `s${index % 5}`,
-          to: "ada",
-          body: index,
-          key: index % 2 === 0 ? `${index % 20}` : undefined
-        })
-      yield* Effect.forEach(
-        Array.from({ length: 400 }, (_, index) => index),
-        send,
-        { concurrency: 50, discard: true }
-      )
-      const all = yield* Stream.runCollect(channel.history("ada"))
-      // 200 without a key; ten keys, each of whose senders has one message of it.
-      assert.strictEqual(all.length, 210)
-      assert.deepStrictEqual(
-        all.map(({ id }) => id),
-        all.map((_, index) => `${index + 1}`)
-      )
-      yield* channel.acknowledge(
-        "ada",
-        all.slice(0, 205).map(({ id }) => id)
-      )
-      assert.strictEqual((yield* channel.receive("ada")).length, 5)
-    }).pipe(Effect.provide(Layer.provide(Channel.layer(), storages.sqlite)), Effect.scoped)
-  )
+  for (const name of ["sqlite", "cluster"] as const)
+    it.live(`numbers the messages of many senders at once, without a gap (${name})`, () =>
+      Effect.gen(function* () {
+        const channel = yield* Channel.Channel
+        const send = (index: number) =>
+          channel.send({
+            from: `s${index % 5}`,
+            to: "ada",
+            body: index,
+            key: index % 2 === 0 ? `${index % 20}` : undefined
+          })
+        yield* Effect.forEach(
+          Array.from({ length: 400 }, (_, index) => index),
+          send,
+          { concurrency: 50, discard: true }
+        )
+        const all = yield* Stream.runCollect(channel.history("ada"))
+        // 200 without a key; ten keys, each of whose senders has one message of it.
+        assert.strictEqual(all.length, 210)
+        assert.deepStrictEqual(
+          all.map(({ id }) => id),
+          all.map((_, index) => `${index + 1}`)
+        )
+        yield* channel.acknowledge(
+          "ada",
+          all.slice(0, 205).map(({ id }) => id)
+        )
+        assert.strictEqual((yield* channel.receive("ada")).length, 5)
+      }).pipe(Effect.provide(channels[name]()), Effect.scoped)
+    )
 
   it.effect("sends a message with a key once, wherever its sender is cut off", () =>
     Effect.gen(function* () {
@@ -171,60 +193,94 @@ describe("Channel", () => {
     })
   )
 
-  it.effect("refuses what is too large, too much, unwanted or has no name", () =>
-    Effect.gen(function* () {
-      const channel = yield* Channel.Channel
-      const reasonOf = (message: Channel.Message) =>
-        Effect.map(Effect.flip(channel.send(message)), ({ reason }) => reason._tag)
-      assert.strictEqual(yield* reasonOf({ from: "x", to: "ada", body: "x".repeat(40) }), "TooLarge")
-      assert.strictEqual(yield* reasonOf({ from: "spam", to: "ada", body: 1 }), "Refused")
-      assert.strictEqual(yield* reasonOf({ from: "x", to: "", body: 1 }), "InvalidName")
-      assert.strictEqual(yield* reasonOf({ from: "x", to: "a\nb", body: 1 }), "InvalidName")
-      yield* channel.send({ from: "x", to: "ada", body: 1, key: "a" })
-      yield* channel.send({ from: "x", to: "ada", body: 2 })
-      assert.strictEqual(yield* reasonOf({ from: "x", to: "ada", body: 3 }), "Full")
-      // It is sent already.
-      assert.strictEqual((yield* channel.send({ from: "x", to: "ada", body: 1, key: "a" })).id, "1")
-      yield* channel.acknowledge("ada", ["1"])
-      yield* channel.send({ from: "x", to: "ada", body: 3 })
-    }).pipe(
-      Effect.provide(
-        Channel.layer({ maxSize: 30, maxPending: 2, accepts: (from) => from !== "spam" }).pipe(
-          Layer.provide(Storage.layerMemory)
-        )
+  for (const name of ["memory", "cluster"] as const)
+    it.live(`refuses what is too large, too much, unwanted or has no name (${name})`, () =>
+      Effect.gen(function* () {
+        const channel = yield* Channel.Channel
+        const reasonOf = (message: Channel.Message) =>
+          Effect.map(Effect.flip(channel.send(message)), ({ reason }) => reason._tag)
+        assert.strictEqual(yield* reasonOf({ from: "x", to: "ada", body: "x".repeat(40) }), "TooLarge")
+        assert.strictEqual(yield* reasonOf({ from: "spam", to: "ada", body: 1 }), "Refused")
+        assert.strictEqual(yield* reasonOf({ from: "x", to: "", body: 1 }), "InvalidName")
+        assert.strictEqual(yield* reasonOf({ from: "x", to: "a\nb", body: 1 }), "InvalidName")
+        yield* channel.send({ from: "x", to: "ada", body: 1, key: "a" })
+        yield* channel.send({ from: "x", to: "ada", body: 2 })
+        assert.strictEqual(yield* reasonOf({ from: "x", to: "ada", body: 3 }), "Full")
+        // It is sent already.
+        assert.strictEqual((yield* channel.send({ from: "x", to: "ada", body: 1, key: "a" })).id, "1")
+        yield* channel.acknowledge("ada", ["1"])
+        yield* channel.send({ from: "x", to: "ada", body: 3 })
+      }).pipe(
+        Effect.provide(channels[name]({ maxSize: 30, maxPending: 2, accepts: (from) => from !== "spam" })),
+        Effect.scoped
       )
     )
-  )
 
-  it.effect("is two tools: a run that is cut off sends once, and loses nothing that it read", () =>
-    Effect.gen(function* () {
-      const channel = yield* Channel.Channel
-      const agent = Agent.make({ name: "scout", prompt: "", tools: Channel.tools({ as: "scout" }) })
-      const model = TestChatModel.reactive(({ messages }) => {
-        const last = messages.at(-1)
-        const turns = messages.filter(({ role }) => role === "ai").length
-        if (turns === 0) return TestChatModel.calls([{ name: "send_message", arguments: { to: "base", text: "here" } }])
-        if (turns === 1) return TestChatModel.calls([{ name: "read_messages", arguments: {} }])
-        return last === undefined ? "" : Message.text(last)
-      })
-      yield* channel.send({ from: "base\n> x", to: "scout", body: "go on\nat once", key: "1" }).pipe(Effect.flip)
-      yield* channel.send({ from: "base", to: "scout", body: "go on\nat once" })
-      const threads: Record<string, journal.Stored> = {}
-      const { text } = yield* Agent.run(agent, "go", { threadId: "t" }).pipe(
-        Effect.provide(Layer.merge(model, journal.layer(threads)))
-      )
-      assert.strictEqual(text, "base says:\n> go on\n> at once")
-      const { entries = [] } = threads["t"] ?? {}
-      // A process that died after each of the appends.
-      for (let at = 1; at < entries.length; at++) {
-        const { text: again } = yield* Agent.resume(agent, { threadId: "t" }).pipe(
-          Effect.provide(Layer.merge(model, journal.layer({ t: journal.stored(entries.slice(0, at)) }))),
-          Effect.catchTag("AgentError", () => Effect.succeed({ text }))
+  for (const name of ["memory", "cluster"] as const)
+    it.live(`is two tools: a run that is cut off sends once, and loses nothing that it read (${name})`, () =>
+      Effect.gen(function* () {
+        const channel = yield* Channel.Channel
+        const agent = Agent.make({ name: "scout", prompt: "", tools: Channel.tools({ as: "scout" }) })
+        const model = TestChatModel.reactive(({ messages }) => {
+          const last = messages.at(-1)
+          const turns = messages.filter(({ role }) => role === "ai").length
+          if (turns === 0)
+            return TestChatModel.calls([{ name: "send_message", arguments: { to: "base", text: "here" } }])
+          if (turns === 1) return TestChatModel.calls([{ name: "read_messages", arguments: {} }])
+          return last === undefined ? "" : Message.text(last)
+        })
+        yield* channel.send({ from: "base\n> x", to: "scout", body: "go on\nat once", key: "1" }).pipe(Effect.flip)
+        yield* channel.send({ from: "base", to: "scout", body: "go on\nat once" })
+        const threads: Record<string, journal.Stored> = {}
+        const { text } = yield* Agent.run(agent, "go", { threadId: "t" }).pipe(
+          Effect.provide(Layer.merge(model, journal.layer(threads)))
         )
-        assert.match(again, /^base says|There are no new messages/, `after ${at}`)
-      }
-      assert.deepStrictEqual(bodies(yield* channel.receive("base")), ["here"])
-      assert.strictEqual(yield* channel.pending("scout"), 0)
-    }).pipe(Effect.provide(Layer.provide(Channel.layer(), Storage.layerMemory)))
+        assert.strictEqual(text, "base says:\n> go on\n> at once")
+        const { entries = [] } = threads["t"] ?? {}
+        // A process that died after each of the appends.
+        for (let at = 1; at < entries.length; at++) {
+          const { text: again } = yield* Agent.resume(agent, { threadId: "t" }).pipe(
+            Effect.provide(Layer.merge(model, journal.layer({ t: journal.stored(entries.slice(0, at)) }))),
+            Effect.catchTag("AgentError", () => Effect.succeed({ text }))
+          )
+          assert.match(again, /^base says|There are no new messages/, `after ${at}`)
+        }
+        assert.deepStrictEqual(bodies(yield* channel.receive("base")), ["here"])
+        assert.strictEqual(yield* channel.pending("scout"), 0)
+      }).pipe(Effect.provide(channels[name]()), Effect.scoped)
+    )
+
+  it.live("keeps a mailbox over the end of all runners, and repeats what was cut off while one ends", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage.Storage
+      let isCut = true
+      // The first operation on the mailbox is interrupted after it was done, as by a runner that ends.
+      const ending = Layer.effect(
+        Channel.Channel,
+        Effect.map(Channel.Channel, (channel) => ({
+          ...channel,
+          send: (message: Channel.Message) =>
+            Effect.tap(channel.send(message), () =>
+              Effect.suspend(() => {
+                if (!isCut) return Effect.void
+                isCut = false
+                return Effect.interrupt
+              })
+            )
+        }))
+      ).pipe(Layer.provide(Channel.layer()), Layer.provide(Layer.succeed(Storage.Storage, storage)))
+      const cluster = ChannelEntity.layerClient.pipe(
+        Layer.provide(Layer.provide(ChannelEntity.layer, ending)),
+        Layer.provide(TestRunner.layer)
+      )
+      yield* Channel.Channel.use((channel) => channel.send({ from: "x", to: "ada", body: 1 })).pipe(
+        Effect.provide(Layer.fresh(cluster))
+      )
+      assert.isFalse(isCut)
+      yield* Effect.gen(function* () {
+        const channel = yield* Channel.Channel
+        assert.deepStrictEqual(bodies(yield* channel.receive("ada")), [1])
+      }).pipe(Effect.provide(Layer.fresh(cluster)))
+    }).pipe(Effect.provide(Storage.layerMemory))
   )
 })

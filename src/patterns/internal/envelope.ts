@@ -36,7 +36,7 @@ const explain = (reason: Reason): string => {
     case "Corrupt":
       return `the stored messages can't be read: ${reason.problem}`
     case "Unavailable":
-      return `the storage is not available: ${reason.problem}; try again later`
+      return `the mailbox is not available: ${reason.problem}; try again later`
   }
 }
 
