@@ -46,18 +46,28 @@ import { SessionStore } from "../core/SessionStore.ts"
 import { quietConsole } from "../support/effect/quiet.ts"
 import { makeEffectCheck, makeLayerCheck } from "../support/options/check.ts"
 import { AcpError } from "./AcpError.ts"
-import type { Opening, Session } from "./internal/model.ts"
+import type { SessionOpening, Session } from "./internal/model.ts"
 import { loadSdk } from "./internal/sdk.ts"
 import { connect } from "./internal/serve.ts"
 import * as shapes from "./internal/shapes.ts"
 import { stdioStream, withAnswers } from "./internal/wire.ts"
 
-export type { Ask, Choice, Command, Gate, Mode, Opening, Said, Session, Setting } from "./internal/model.ts"
+export type {
+  Ask,
+  Choice,
+  Command,
+  Gate,
+  Mode,
+  SessionOpening,
+  CommandOutcome,
+  Session,
+  Setting
+} from "./internal/model.ts"
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
 /** The services that a server makes for each session. */
-export type Provided = Approvals | Backend | Journal | Sandbox
+export type SessionServices = Approvals | Backend | Journal | Sandbox
 
 /** The name of a server, and the limit of its messages. */
 interface Identity {
@@ -84,9 +94,9 @@ export interface Options<
 }
 
 /** A server that opens sessions in its own way. */
-export interface Serving<R> extends Identity {
+export interface CustomServer<R> extends Identity {
   /** Opens a session for a new thread, or for a stored thread. Its scope ends with the session. */
-  readonly open: (opening: Opening) => Effect.Effect<Session, AcpError, R>
+  readonly open: (opening: SessionOpening) => Effect.Effect<Session, AcpError, R>
   /** Makes the id of a new session. Default: a random one. */
   readonly makeId?: Effect.Effect<string> | undefined
   /** The sessions. Default: the `SessionStore` of the context. */
@@ -112,7 +122,7 @@ const noStore = new AcpError({
 })
 
 /** Serves one client on standard input and output, until the client leaves. `console` writes to stderr meanwhile. */
-export const serve = <R = never>(options: Serving<R>): Effect.Effect<void, AcpError, Exclude<R, Scope> | Stdio> =>
+export const serve = <R = never>(options: CustomServer<R>): Effect.Effect<void, AcpError, Exclude<R, Scope> | Stdio> =>
   refuseServe(options) ??
   Effect.scoped(
     Effect.gen(function* () {
@@ -147,7 +157,7 @@ export const serve = <R = never>(options: Serving<R>): Effect.Effect<void, AcpEr
 
 const refuseLayer = makeLayerCheck("AcpServer.layer", shapes.acpServerLayer)
 
-type Needs<Agents> = Exclude<Agent.Services<Agents[keyof Agents]>, Provided>
+type Needs<Agents> = Exclude<Agent.Services<Agents[keyof Agents]>, SessionServices>
 
 /**
  * Serves agents, a session a thread. When the client leaves, the program that launched the layer ends.

@@ -283,7 +283,7 @@ export interface Options<E = never, R = never> {
 }
 
 /** The agent of a file. */
-export type Compiled<E = never, R = never> = Agent.Agent<
+export type FileAgent<E = never, R = never> = Agent.Agent<
   unknown,
   ModelError | Permissions.InvalidPermissions | E,
   ChatModel | Backend | Sandbox | R
@@ -291,10 +291,10 @@ export type Compiled<E = never, R = never> = Agent.Agent<
 
 const execute = "execute"
 
-type Named = Pick<Tool<never>, "annotations" | "name">
+type NamedTool = Pick<Tool<never>, "annotations" | "name">
 
 /** The tools for files and commands. `execute` brings those for processes in the background. */
-const commandTools: ReadonlyArray<Named> = FileTools.make({ execute: { background: true } })
+const commandTools: ReadonlyArray<NamedTool> = FileTools.make({ execute: { background: true } })
 
 /** The names that come with `execute`. */
 const withExecute = commandTools.map(({ name }) => name).filter((name) => !FileTools.names.some((one) => one === name))
@@ -309,7 +309,7 @@ const readOnlyTools = ToolExclusion.make(
 )
 
 /** Finds the tools that a name in a file means: the tool itself, or the tools that have it as an alias. */
-const findTools = (all: ReadonlyArray<Named>, given: string): ReadonlyArray<Named> => {
+const findTools = (all: ReadonlyArray<NamedTool>, given: string): ReadonlyArray<NamedTool> => {
   const isSame = (name: string): boolean => normaliseName(name) === normaliseName(given)
   const own = all.filter(({ name }) => isSame(name))
   return own.length > 0 ? own : all.filter(({ annotations }) => annotations.aliases?.some(isSame) === true)
@@ -318,7 +318,7 @@ const findTools = (all: ReadonlyArray<Named>, given: string): ReadonlyArray<Name
 /** Chooses the tools of a file, and parts them as `DeepAgent.make` takes them. */
 const chooseTools = <E, R>(file: AgentFile, options: Options<E, R>) => {
   const tools = options.tools ?? []
-  const all: ReadonlyArray<Named> = [...commandTools, ...tools]
+  const all: ReadonlyArray<NamedTool> = [...commandTools, ...tools]
   const { disallowedTools = [], readOnly = false, tools: listed } = file
   const unknown = [...(listed ?? []), ...disallowedTools].find((name) => findTools(all, name).length === 0)
   if (unknown !== undefined) {
@@ -390,7 +390,7 @@ const checkCompile = check(shapes.agentFileCompile)
 export const compile = <E = never, R = never>(
   file: AgentFile,
   options: Options<E, R> = {}
-): Effect.Effect<Compiled<E, R>, InvalidAgentFile> => {
+): Effect.Effect<FileAgent<E, R>, InvalidAgentFile> => {
   const problem = checkCompile(options)
   return problem === undefined
     ? Effect.suspend(() => build(file, options, []))
@@ -452,7 +452,7 @@ const build = <E, R>(
   file: AgentFile,
   options: Options<E, R>,
   above: ReadonlyArray<string>
-): Effect.Effect<Compiled<E, R>, InvalidAgentFile> =>
+): Effect.Effect<FileAgent<E, R>, InvalidAgentFile> =>
   Effect.gen(function* () {
     const invalid = failAt(file.path)
     if (above.includes(file.name)) {
@@ -495,5 +495,5 @@ const build = <E, R>(
     const model = file.model === undefined ? undefined : options.model?.(file.model, file.thinking)
     const whole = model === undefined ? limited : Agent.provide(limited, model)
     // Names chose its parts, so the type covers all parts that it may have.
-    return whole as Compiled<E, R>
+    return whole as FileAgent<E, R>
   })

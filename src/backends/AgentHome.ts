@@ -17,7 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Backend } from "../core/Backend.ts"
 import * as BackendError from "../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import type { Sandbox } from "../core/Sandbox.ts"
 import * as CompositeBackend from "./CompositeBackend.ts"
 import * as FilesystemBackend from "./FilesystemBackend.ts"
@@ -82,7 +82,7 @@ export const layerSandbox = <E, R, More = never>(
 export const layerConfig = <E, R>({
   files,
   ...where
-}: Configured<Where> & { readonly files: Layer.Layer<Backend, E, R> }): Layer.Layer<
+}: ConfigOptions<Where> & { readonly files: Layer.Layer<Backend, E, R> }): Layer.Layer<
   Backend,
   E | BackendError.BackendError | Config.ConfigError | CompositeBackend.InvalidRoute,
   R
@@ -92,7 +92,7 @@ export const layerConfig = <E, R>({
 export const layerSandboxConfig = <E, R, More = never>({
   files,
   ...where
-}: Configured<Where> & { readonly files: Layer.Layer<Sandbox | More, E, R> }): Layer.Layer<
+}: ConfigOptions<Where> & { readonly files: Layer.Layer<Sandbox | More, E, R> }): Layer.Layer<
   Sandbox | Backend | More,
   E | BackendError.BackendError | Config.ConfigError | CompositeBackend.InvalidRoute,
   R

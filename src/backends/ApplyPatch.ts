@@ -25,13 +25,13 @@ import type { ToolContext } from "../core/ToolContext.ts"
 import { ToolError } from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { once } from "../support/effect/once.ts"
-import { type Broken, commit, type Done } from "./internal/patch/commit.ts"
+import { type BrokenPatch, commit, type FinishedStep } from "./internal/patch/commit.ts"
 import * as format from "./internal/patch/format.ts"
 import type { InvalidPatch, Patch } from "./internal/patch/model.ts"
 import { type Failure, pathsOf, plan, type Step, textOf } from "./internal/patch/plan.ts"
 import { diffOf } from "./internal/tools/diff.ts"
 import { onFiles } from "./internal/tools/rehearse.ts"
-import { hold, type Seen } from "./internal/tools/seen.ts"
+import { hold, type SeenFiles } from "./internal/tools/seen.ts"
 import { showPath } from "./internal/tools/text.ts"
 
 export type { Patch } from "./internal/patch/model.ts"
@@ -97,7 +97,7 @@ const sayStep = (step: Step): string => {
 }
 
 /** Records the versions of written files, and of moved files that the agent had already seen. */
-const note = Effect.fnUntraced(function* (seen: Seen, outcomes: ReadonlyArray<Done>) {
+const note = Effect.fnUntraced(function* (seen: SeenFiles, outcomes: ReadonlyArray<FinishedStep>) {
   const writtenPaths = new Set<string>()
   for (const { step, version } of outcomes) {
     if (version === undefined || step._tag === "Remove") continue
@@ -114,7 +114,7 @@ const note = Effect.fnUntraced(function* (seen: Seen, outcomes: ReadonlyArray<Do
 const failed = (error: Failure): ToolError =>
   new ToolError({ reason: "Failed", message: `Nothing was changed. ${error.message}`, cause: error })
 
-const broken = ({ cause, left }: Broken): ToolError =>
+const broken = ({ cause, left }: BrokenPatch): ToolError =>
   left.length === 0
     ? failed(cause)
     : new ToolError({

@@ -32,7 +32,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Backend from "../core/Backend.ts"
 import * as BackendError from "../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
 import * as Execute from "./internal/bash/execute.ts"
 import * as Files from "./internal/bash/files.ts"
@@ -86,14 +86,14 @@ const findProgram = Effect.try({
     )
 })
 
-type Put = (output: Execute.Output) => void
+type PutOutput = (output: Execute.Output) => void
 
 const executor = (backend: Backend.Service, options: Options, processes: Processes.Processes) => {
   const modes = new Map<string, number>()
   return Effect.fnUntraced(function* (
     command: string,
     executeOptions: Sandbox.ExecuteOptions | undefined,
-    put: Put
+    put: PutOutput
   ): Effect.fn.Return<number, BackendError.BackendError> {
     const path = executeOptions?.cwd ?? "/"
     const cwd = yield* Effect.fromResult(Path.normalize(operation, path))
@@ -116,7 +116,7 @@ const executor = (backend: Backend.Service, options: Options, processes: Process
     const ended = yield* Execute.execute(processes, Files.make(backend, modes), line, (output) => {
       last = (last + output.text).slice(-2 * shownAtTimeout)
       put(output)
-    }).pipe(Effect.catch((failure) => Effect.succeed<Execute.Ended>({ _tag: "Broken", problem: failure.problem })))
+    }).pipe(Effect.catch((failure) => Effect.succeed<Execute.CommandEnd>({ _tag: "Broken", problem: failure.problem })))
     const detail = endOfText(last, shownAtTimeout)
     const failing = (reason: BackendError.Reason, more: string) =>
       Effect.fail(BackendError.make(operation, path, reason, more === "" ? undefined : { detail: more }))
@@ -207,7 +207,7 @@ export const layer = (
 
 /** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
-  options: Configured<Options>
+  options: ConfigOptions<Options>
 ): Layer.Layer<
   Sandbox.Sandbox | Backend.Backend | Sandbox.Isolated,
   BackendError.BackendError | Config.ConfigError,

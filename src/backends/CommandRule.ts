@@ -48,8 +48,8 @@ export const CommandRule = Schema.Struct({
 export interface CommandRule extends Schema.Schema.Type<typeof CommandRule> {}
 
 /** An approval for good: of exactly this line (`same`), or of the actions of its commands (`alike`). */
-export const Learned = Schema.Struct({ kind: Schema.Literals(["same", "alike"]), line: Schema.String })
-export interface Learned extends Schema.Schema.Type<typeof Learned> {}
+export const LearnedRule = Schema.Struct({ kind: Schema.Literals(["same", "alike"]), line: Schema.String })
+export interface LearnedRule extends Schema.Schema.Type<typeof LearnedRule> {}
 
 /** The pattern of a command can't be read. */
 export class InvalidCommandRule extends TaggedError<InvalidCommandRule>()("InvalidCommandRule", {
@@ -109,10 +109,10 @@ export const isReading = (line: string, where: Where): boolean => {
 }
 
 /** Learns from an approved line: the actions of known programs, else exactly the line. */
-export const learn = (line: string, where: Where): Learned => Alike.learn(line, where)
+export const learn = (line: string, where: Where): LearnedRule => Alike.learn(line, where)
 
 /** Describes an approval for good to a person. */
-export const describe = (learned: Learned, where: Where): string => oneLine(Alike.describe(learned, where))
+export const describe = (learned: LearnedRule, where: Where): string => oneLine(Alike.describe(learned, where))
 
 /**
  * The ruling on a line; `undefined` if nothing speaks of it. The first rule of the strictest ruling is named. A question
@@ -122,7 +122,7 @@ export const decide = (
   line: string,
   where: Where,
   rules: ReadonlyArray<CommandRule>,
-  learned: ReadonlyArray<Learned> = []
+  learned: ReadonlyArray<LearnedRule> = []
 ): Ruling.Ruling | undefined => {
   const refuseRule = rules.find((rule) => rule.ruling === "refuse" && isFor(rule, line))
   if (refuseRule !== undefined) {

@@ -40,7 +40,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Backend from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import * as Files from "./internal/local/files.ts"
 import type { Options } from "./internal/local/options.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
@@ -76,6 +76,6 @@ export const layerReadOnly = (options: Options): Layer.Layer<Backend.Backend, Ba
 
 /** Like {@link layer}; any option may be a `Config`. */
 export const layerConfig = (
-  options: Configured<Options>
+  options: ConfigOptions<Options>
 ): Layer.Layer<Backend.Backend, BackendError | Config.ConfigError> =>
   Backend.layer(Effect.flatMap(fromConfigured<Options>(options), make))

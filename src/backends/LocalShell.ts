@@ -29,7 +29,7 @@ import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
 import type * as FilesystemBackend from "./FilesystemBackend.ts"
 import type { Environment } from "./internal/local/environment.ts"
@@ -71,6 +71,6 @@ export const layer = (options: Options): Layer.Layer<Sandbox.Sandbox | Backend, 
 
 /** Like {@link layer}; any option may be a `Config`. */
 export const layerConfig = (
-  options: Configured<Options>
+  options: ConfigOptions<Options>
 ): Layer.Layer<Sandbox.Sandbox | Backend, BackendError | Config.ConfigError> =>
   Sandbox.layer(Effect.flatMap(fromConfigured<Options>(options), make))

@@ -54,10 +54,10 @@ export interface Options<R = never> extends FilesystemBackend.Options, ShellOpti
 export interface HostOptions<R = never> extends FileOptions, ShellOptions, Isolation<R> {}
 
 /** Whether bubblewrap isolates here; if not, the cause and a remedy. */
-export type Probed = Probe.Probed
+export type ProbeResult = Probe.ProbeResult
 
 /** Tries whether commands can be isolated here: runs `true` in a sandbox. */
-export const probe: Effect.Effect<Probed> = Probe.probe
+export const probe: Effect.Effect<ProbeResult> = Probe.probe
 
 const checkFolder = (path: string): Effect.Effect<void, BackendError> =>
   path === "/" || path === ""

@@ -52,16 +52,16 @@ const remembered = 1_000
 /** The longest cached text, in characters. */
 const longest = 4_096
 
-interface Shared {
+interface SharedState {
   readonly paths: Locks.Locks
   readonly indexes: Locks.Locks
   readonly pageCache: StoreFiles.KnownPages
 }
 
 // Shared by all layers of this process on one store.
-const locksOf = new WeakMap<KeyValueStore, Shared>()
+const locksOf = new WeakMap<KeyValueStore, SharedState>()
 
-const sharedOf = (store: KeyValueStore): Shared => {
+const sharedOf = (store: KeyValueStore): SharedState => {
   const shared = locksOf.get(store) ?? { paths: Locks.make(), indexes: Locks.make(), pageCache: new Map() }
   locksOf.set(store, shared)
   return shared

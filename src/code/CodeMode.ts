@@ -135,7 +135,7 @@ export const make: {
       /** Has a person approve each script as a whole. */
       readonly review: true
     }
-  ): Middleware.Asking<never, Needs<Tools, Agents>>
+  ): Middleware.AskingMiddleware<never, Needs<Tools, Agents>>
   <
     const Tools extends ReadonlyArray<Tool.Tool<unknown>> = ReadonlyArray<Tool.Tool>,
     const Agents extends ReadonlyArray<AnyAgent> = ReadonlyArray<Agent.Agent<unknown, unknown, never>>
@@ -147,7 +147,7 @@ export const make: {
   ): Middleware.Middleware<never, Needs<Tools, Agents>>
 } = <Tools extends ReadonlyArray<Tool.Tool<unknown>>, Agents extends ReadonlyArray<AnyAgent>>(
   given?: Options<Tools, Agents>
-): Middleware.Asking<never, Needs<Tools, Agents>> => {
+): Middleware.AskingMiddleware<never, Needs<Tools, Agents>> => {
   const options = given ?? {}
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
@@ -172,5 +172,5 @@ export const make: {
           })
   }
   // Only with `review` does it ask, and only then its type says so.
-  return Middleware.make<never, Needs<Tools, Agents>>(parts as Middleware.Questioning<never, Needs<Tools, Agents>>)
+  return Middleware.make<never, Needs<Tools, Agents>>(parts as Middleware.AskingParts<never, Needs<Tools, Agents>>)
 }

@@ -55,7 +55,7 @@ export interface Program {
 }
 
 /** A call that a script has begun and waits for. */
-export interface Asked {
+export interface ScriptCall {
   readonly id: number
   readonly kind: string
   readonly name: string
@@ -71,15 +71,15 @@ export type Answer =
     }
 
 /** A line that a script printed, or the title of a phase that it began. */
-export interface Told {
+export interface ScriptLine {
   readonly kind: "text" | "phase"
   readonly text: string
 }
 
 /** The state of a script that computes no more: what it began and printed, and its result once it has one. */
 export interface Rest {
-  readonly asked: ReadonlyArray<Asked>
-  readonly told: ReadonlyArray<Told>
+  readonly asked: ReadonlyArray<ScriptCall>
+  readonly told: ReadonlyArray<ScriptLine>
   readonly result?: { readonly value: Json } | undefined
 }
 

@@ -43,8 +43,8 @@ import * as Values from "./internal/values.ts"
 import * as Conductor from "./internal/workflow/conductor.ts"
 import { costSlot, fuse, ledger } from "./internal/workflow/fuse.ts"
 import { bodyOf } from "./internal/workflow/meta.ts"
-import { findSaved, parseSaved, type Problem, type Saved } from "./internal/workflow/saved.ts"
-import type { Asked, Limits as ScriptLimits, ScriptError, Scripts } from "./Scripts.ts"
+import { findSaved, parseSaved, type Problem, type SavedWorkflow } from "./internal/workflow/saved.ts"
+import type { ScriptCall, Limits as ScriptLimits, ScriptError, Scripts } from "./Scripts.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 
@@ -189,7 +189,7 @@ const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> =
     return { agents: Math.max(0, bounds.agents - conductor.asked), ...remaining }
   }
 
-  const answer = (call: Asked): Effect.Effect<Json, Refusal, unknown> => {
+  const answer = (call: ScriptCall): Effect.Effect<Json, Refusal, unknown> => {
     if (call.kind === "agent") return askAgent(call.given)
     if (call.kind === "budget") return Effect.sync(() => budget(call.name))
     return answerCall(world, call)
@@ -302,7 +302,7 @@ const state = Middleware.make({ name: "WorkflowStore", state: [Values.storeSlot]
 
 export { advance, noProgress } from "./internal/workflow/progress.ts"
 export type { AgentProgress, Progress } from "./internal/workflow/progress.ts"
-export type { Problem, Saved } from "./internal/workflow/saved.ts"
+export type { Problem, SavedWorkflow } from "./internal/workflow/saved.ts"
 
 /**
  * Reads the workflows that are saved in folders, such as `.deepagents/workflows`: a file of TypeScript or JavaScript each,
@@ -311,7 +311,7 @@ export type { Problem, Saved } from "./internal/workflow/saved.ts"
  */
 export const saved: (folders: ReadonlyArray<string>) => Effect.Effect<
   {
-    readonly workflows: ReadonlyArray<Saved>
+    readonly workflows: ReadonlyArray<SavedWorkflow>
     /** The files without a valid workflow, each with its problem. */
     readonly problems: ReadonlyArray<{ readonly path: string; readonly problem: string }>
   },
@@ -320,4 +320,4 @@ export const saved: (folders: ReadonlyArray<string>) => Effect.Effect<
 > = findSaved
 
 /** Reads one saved workflow from the text of its file, as {@link saved} does. `path` names the file in problems. */
-export const parse: (text: string, path: string) => Result.Result<Saved, Problem> = parseSaved
+export const parse: (text: string, path: string) => Result.Result<SavedWorkflow, Problem> = parseSaved

@@ -33,7 +33,7 @@ import { type Definition, operationsOf, serverOf, makeToolName } from "./interna
 import { makeSchemas } from "./internal/openapi/schemas.ts"
 import { findNearest } from "./internal/openapi/search.ts"
 import { type Auth, namesOf, schemesOf } from "./internal/openapi/security.ts"
-import { type Made, makeTool, makePair, type Operation } from "./internal/openapi/tools.ts"
+import { type ToolCandidate, makeTool, makePair, type Operation } from "./internal/openapi/tools.ts"
 import * as shapes from "./internal/shapes.ts"
 import { OpenApiError } from "./OpenApiError.ts"
 
@@ -170,7 +170,7 @@ const fromDocument = Effect.fnUntraced(function* <R>(
     outputLimit: options.outputLimit ?? shownCharacters
   }
   const free = freeNames()
-  const candidates = all.flatMap((definition): ReadonlyArray<Made<R>> => {
+  const candidates = all.flatMap((definition): ReadonlyArray<ToolCandidate<R>> => {
     const { id, isDeprecated, method, path, summary, tags } = definition
     const operation = { id, name: id, method, path, tags, summary, isDeprecated }
     if (!isIncluded(options.include, operation)) return []

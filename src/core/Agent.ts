@@ -28,7 +28,7 @@ import type { ChatModel, ToolDefinition } from "./ChatModel.ts"
 import * as Checkpoint from "./Checkpoint.ts"
 import type { JsonObject } from "./Json.ts"
 import * as child from "./loop/child.ts"
-import { type Compiled, compile, type Definition, reachOf, withoutNamed } from "./loop/definition.ts"
+import { type CompiledAgent, compile, type Definition, reachOf, withoutNamed } from "./loop/definition.ts"
 import * as handle from "./loop/handle.ts"
 import { human, type HumanMessage } from "./Message.ts"
 import type * as Middleware from "./Middleware.ts"
@@ -55,7 +55,7 @@ export interface Agent<out Output = string, out E = ModelError, out R = ChatMode
     readonly E: Types.Covariant<E>
     readonly R: Types.Covariant<R>
     readonly definition: Definition
-    readonly compiled: () => Compiled
+    readonly compiled: () => CompiledAgent
   }
   readonly name: string
   readonly description: string
@@ -297,7 +297,7 @@ export const run = <O, E, R, Options extends RunOptions = {}>(
   // The definition was built from parts whose types `make` summed up in O, E and R.
   handle.run(agent[TypeId].compiled(), input, options ?? {}) as Effect.Effect<AgentResult<O>, E | AgentError, R>
 
-const resumption = (compiled: Compiled, options: ResumeOptions, problem: string | undefined) =>
+const resumption = (compiled: CompiledAgent, options: ResumeOptions, problem: string | undefined) =>
   problem === undefined
     ? handle.run(
         compiled,

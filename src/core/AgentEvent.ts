@@ -17,7 +17,7 @@ import { fromUnknown, isObject, Json, JsonObject } from "./Json.ts"
 import { AiMessage, Message, TurnStop } from "./Message.ts"
 import { decodeVersioned } from "./schema/encoding.ts"
 import type { InvalidEncoding } from "./schema/encoding.ts"
-import { Cited } from "./Sources.ts"
+import { CitedSource } from "./Sources.ts"
 import { StopReason } from "./StopReason.ts"
 import { add, Usage, zero } from "./Usage.ts"
 
@@ -108,7 +108,7 @@ const members = [
   /** A tool (`callId`) or the model's own search gave sources. Their numbers hold for the whole run. */
   event("SourcesFound", {
     callId: Schema.optionalKey(Schema.String),
-    sources: Schema.Array(Schema.Struct({ number: Schema.Finite, source: Cited }))
+    sources: Schema.Array(Schema.Struct({ number: Schema.Finite, source: CitedSource }))
   }),
   /** The parts of this turn so far are void; the same request is asked again. */
   event("TurnRestarted", { reason: Schema.String }),

@@ -28,19 +28,19 @@ import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
 import { type Journal, status, type Status } from "./Journal.ts"
 
-interface Aborting {
+interface AbortSetting {
   /** Interrupts the run when it is aborted. The promise, or the iteration, then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
 }
 
 /** Options of one call. */
-type CallOptions = Agent.RunOptions & Aborting
+type CallOptions = Agent.RunOptions & AbortSetting
 
 /** Options that continue a run, and its signal. */
-type ResumeOptions = Agent.ResumeOptions & Aborting
+type ResumeOptions = Agent.ResumeOptions & AbortSetting
 
 /** Options that the layer can serve: without a `Journal` in it, there are no threads. */
-type Served<Options, Provided> = [Journal] extends [Provided]
+type ServedOptions<Options, Provided> = [Journal] extends [Provided]
   ? Options
   : Options extends { readonly threadId: string }
     ? never
@@ -55,11 +55,11 @@ type Served<Options, Provided> = [Journal] extends [Provided]
  */
 export interface AgentPromise<out Output, in out Provided> extends AsyncDisposable {
   /** Runs the agent to its end. */
-  readonly run: (input: Agent.Input, options?: Served<CallOptions, Provided>) => Promise<AgentResult<Output>>
+  readonly run: (input: Agent.Input, options?: ServedOptions<CallOptions, Provided>) => Promise<AgentResult<Output>>
   /** Runs the agent as its events. Leaving the loop interrupts the run; a slow reader slows it down. */
-  readonly stream: (input: Agent.Input, options?: Served<CallOptions, Provided>) => AsyncIterable<AgentEvent>
+  readonly stream: (input: Agent.Input, options?: ServedOptions<CallOptions, Provided>) => AsyncIterable<AgentEvent>
   /** Continues a run that was suspended, interrupted or cut off by a crash. */
-  readonly resume: (options: Served<ResumeOptions, Provided>) => Promise<AgentResult<Output>>
+  readonly resume: (options: ServedOptions<ResumeOptions, Provided>) => Promise<AgentResult<Output>>
   /** Tells whether the last turn of a thread is done, waits for decisions (`pending`), or must be resumed. */
   readonly status: (threadId: [Journal] extends [Provided] ? string : never) => Promise<Status>
   /** Interrupts all runs, and releases the services. */
@@ -90,7 +90,7 @@ export const make = <O, E, R, Provided, E2>(
   layer: Layer.Layer<Provided, E2> & Complete<R, Provided>
 ): AgentPromise<O, Provided> => {
   const problem = findLayerProblem("AgentPromise.make", layer)
-  // `Complete` checked that the layer gives all of R. Options with a thread need a journal, which `Served` checks.
+  // `Complete` checked that the layer gives all of R. Options with a thread need a journal, which `ServedOptions` checks.
   const complete = layer as Layer.Layer<R | Journal, E2>
   const runtime = ManagedRuntime.make(
     problem === undefined ? complete : Layer.effectContext(Effect.die(new Error(problem)))

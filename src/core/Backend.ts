@@ -84,7 +84,7 @@ export interface BinaryFile {
 }
 
 /** The result of a write. `version` is the new version of the file. */
-export interface Written {
+export interface WriteResult {
   readonly path: string
   readonly created: boolean
   readonly version: string
@@ -101,7 +101,7 @@ export interface Replacement {
  * The result of an edit: how many places were replaced, and the lines of the new file at which they begin. `isInexact` is
  * true if a text was there but for quotes, dashes, special spaces, composed characters or spaces at the ends of lines.
  */
-export interface Edited {
+export interface EditResult {
   readonly path: string
   readonly replaced: number
   readonly lines: ReadonlyArray<number>
@@ -222,7 +222,7 @@ export interface Service {
       /** Fails if the file has another version. Default: any. */
       readonly version?: string | undefined
     }
-  ) => Effect.Effect<Written, BackendError>
+  ) => Effect.Effect<WriteResult, BackendError>
   readonly edit: (
     path: string,
     replacements: ReadonlyArray<Replacement>,
@@ -230,7 +230,7 @@ export interface Service {
       /** Fails if the file has another version. Default: any. */
       readonly version?: string | undefined
     }
-  ) => Effect.Effect<Edited, BackendError>
+  ) => Effect.Effect<EditResult, BackendError>
   readonly delete: (
     path: string,
     options?: {
@@ -243,7 +243,7 @@ export interface Service {
   readonly glob: (query: GlobQuery) => Effect.Effect<Listing, BackendError>
   readonly upload: (
     files: ReadonlyArray<{ readonly path: string; readonly content: Uint8Array }>
-  ) => Effect.Effect<ReadonlyArray<Transfer<Written>>>
+  ) => Effect.Effect<ReadonlyArray<Transfer<WriteResult>>>
   readonly download: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Transfer<Uint8Array>>>
   /**
    * Resolves all links in paths, in the order of the request; missing ends stay as they are. `undefined`: the path

@@ -96,7 +96,7 @@ export interface Resume {
 }
 
 /** The decisions since a run stopped, and the treatment of calls of which nobody knows whether they took effect. */
-export interface Decided {
+export interface DecidedRun {
   /** The decisions on pending requests. Default: none. */
   readonly decisions?: ReadonlyArray<Decision> | undefined
   /** The treatment of calls whose outcome is unknown after a crash. Default: `"tell"`. */
@@ -114,7 +114,7 @@ const checkResume = check(shapes.checkpointResume)
  * again; for others see {@link UnknownOutcome}. A partial turn is discarded. Without a checkpoint, the run continues
  * its thread (`threadId`).
  */
-export const resume = (checkpoint: Checkpoint | undefined, options?: Decided): Resume => ({
+export const resume = (checkpoint: Checkpoint | undefined, options?: DecidedRun): Resume => ({
   _tag: "Resume",
   checkpoint,
   decisions: options?.decisions ?? [],

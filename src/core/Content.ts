@@ -1,7 +1,7 @@
 /** The content of a message: blocks of text, reasoning, images and files, in the order in which they were said. */
 import * as Schema from "effect/Schema"
 import { JsonObject } from "./Json.ts"
-import { Cited } from "./Sources.ts"
+import { CitedSource } from "./Sources.ts"
 
 const providerData = Schema.optionalKey(JsonObject)
 
@@ -10,7 +10,7 @@ const providerData = Schema.optionalKey(JsonObject)
  * `quote` is the source's own text, `locator` a place in it ("page 3").
  */
 export const Citation = Schema.Struct({
-  source: Cited,
+  source: CitedSource,
   start: Schema.optionalKey(Schema.Finite),
   end: Schema.optionalKey(Schema.Finite),
   quote: Schema.optionalKey(Schema.String),

@@ -172,7 +172,7 @@ export interface Middleware<out E = never, out R = never> extends Parts<E, R> {
  * A middleware that may ask a person. An agent that has one may end without an answer, and its type says so: `output`
  * may be `undefined` (then `stopReason` is `"suspended"`, and `pending` lists the open requests).
  */
-export interface Asking<out E = never, out R = never> extends Middleware<E, R> {
+export interface AskingMiddleware<out E = never, out R = never> extends Middleware<E, R> {
   readonly asks: true
 }
 
@@ -248,7 +248,7 @@ type ErrorOf<M> = { [Name in keyof M]: HookError<Name, M[Name]> }[keyof M]
 type ServicesOf<M> = { [Name in keyof M]: HookServices<Name, M[Name]> }[keyof M]
 
 /** A hook that there is not is a misspelt one. */
-type Known<M> = { readonly [Key in Exclude<keyof M, keyof AnyParts>]: never }
+type KnownHooks<M> = { readonly [Key in Exclude<keyof M, keyof AnyParts>]: never }
 
 /** Parts whose rulings ask nobody. */
 type Quiet<E = never, R = never> = Omit<Parts<E, R>, "asks" | "rulings"> & {
@@ -261,7 +261,7 @@ type Quiet<E = never, R = never> = Omit<Parts<E, R>, "asks" | "rulings"> & {
 }
 
 /** Parts that say that they may ask. */
-export interface Questioning<out E = never, out R = never> extends Parts<E, R> {
+export interface AskingParts<out E = never, out R = never> extends Parts<E, R> {
   readonly asks: true
 }
 
@@ -271,14 +271,14 @@ export interface Questioning<out E = never, out R = never> extends Parts<E, R> {
  * requirements.)
  */
 export const make: {
-  (parts: Questioning): Asking
+  (parts: AskingParts): AskingMiddleware
   (parts: Quiet): Middleware
-  <E = never, R = never>(parts: Questioning<E, R>): Asking<E, R>
+  <E = never, R = never>(parts: AskingParts<E, R>): AskingMiddleware<E, R>
   <E = never, R = never>(parts: Quiet<E, R>): Middleware<E, R>
-  <const M extends Quiet<unknown, unknown>>(parts: M & Known<M>): Middleware<ErrorOf<M>, ServicesOf<M>>
+  <const M extends Quiet<unknown, unknown>>(parts: M & KnownHooks<M>): Middleware<ErrorOf<M>, ServicesOf<M>>
 } = mark
 
 /**
  * Lets the questions of its tools (`ToolContext.ask`), and the pending requests of its sub-agents, suspend an agent.
  */
-export const suspendable: Asking = make({ name: "suspendable", inherit: true, asks: true })
+export const suspendable: AskingMiddleware = make({ name: "suspendable", inherit: true, asks: true })

@@ -26,7 +26,7 @@ export interface Span {
 }
 
 /** A value, and its place in the text. */
-export interface Found<out A> extends Span {
+export interface FoundValue<out A> extends Span {
   readonly value: A
 }
 
@@ -71,12 +71,12 @@ const most = { tries: 100, characters: 1_000_000 }
  * Finds the JSON of a text: the whole text, or else the longest object or array in it, in a fence or between words.
  * Comments and commas behind the last item are taken out. Of two values of one length the first is taken.
  */
-export const json = (text: string): Result.Result<Found<Json>, ParseError> => {
+export const json = (text: string): Result.Result<FoundValue<Json>, ParseError> => {
   const whole = decode(text)
   if (Result.isSuccess(whole) && !isTooDeep(whole.success)) {
     return Result.succeed({ value: whole.success, start: 0, end: text.length })
   }
-  let best: Found<Json> | undefined
+  let best: FoundValue<Json> | undefined
   let first: ParseError | undefined
   let tries = 0
   let characters = 0

@@ -33,7 +33,7 @@ import type { StandardSchema } from "./schema/standard.ts"
  * A call that was rehearsed (`ToolContext.rehearsal`): it has not acted. `given` are the arguments of the caller, and
  * `arguments` those that rules saw. `asks` are the questions of the rules about it.
  */
-export const Rehearsed = Schema.Struct({
+export const RehearsedCall = Schema.Struct({
   name: Schema.String,
   given: JsonObject,
   arguments: JsonObject,
@@ -48,7 +48,7 @@ export const Rehearsed = Schema.Struct({
     })
   )
 })
-export interface Rehearsed extends Schema.Schema.Type<typeof Rehearsed> {}
+export interface RehearsedCall extends Schema.Schema.Type<typeof RehearsedCall> {}
 
 /**
  * A question with an answer of type `A`. The person reads `text`, and `details` for the decision. A form is made from
@@ -66,7 +66,7 @@ export interface Question<out A> {
     | {
         readonly ask: Ruling.Ask | undefined
         readonly covers: ReadonlyArray<string>
-        readonly calls: ReadonlyArray<Rehearsed>
+        readonly calls: ReadonlyArray<RehearsedCall>
       }
     | undefined
   /** Decodes an answer. Fails with its problems, one per line. */
@@ -124,7 +124,7 @@ export const approval = (
      * arguments that were rehearsed, and rules that had asked about it do not ask again. `ask` must be as strict as
      * their questions. Default: none.
      */
-    readonly calls?: ReadonlyArray<Rehearsed> | undefined
+    readonly calls?: ReadonlyArray<RehearsedCall> | undefined
   }
 ): Question<void> => ({
   text,

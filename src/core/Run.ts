@@ -11,7 +11,7 @@ import type { ModelError } from "./ModelError.ts"
 import type { Spent, Usage } from "./Usage.ts"
 
 /** An event of another program that works for a run, without its place in the stream. */
-export type Relayed = {
+export type RelayedEvent = {
   readonly [Tag in RelayedTag]: Omit<Of<Tag>, "at" | "path" | "runId" | "seq">
 }[RelayedTag]
 
@@ -65,7 +65,7 @@ export interface Run {
   /** Counts usage of a model that another program asked for this run, here and in all runs above. */
   readonly count: (usage: Usage) => Effect.Effect<void>
   /** Reports what another program says and does for this run, as events of it. */
-  readonly relay: (event: Relayed) => Effect.Effect<void>
+  readonly relay: (event: RelayedEvent) => Effect.Effect<void>
   readonly call: (
     request: Partial<ChatModel.ModelRequest> & Pick<ChatModel.ModelRequest, "messages" | "purpose">
   ) => Effect.Effect<AiMessage, ModelError, ChatModel.ChatModel>

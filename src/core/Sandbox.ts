@@ -41,7 +41,7 @@ export interface ExecuteOptions {
  * is missing. A command that a signal ended has the exit code of a shell (128 + n). `left` names the processes that
  * still ran when the shell had exited, and were ended with it; it is absent if no process was left or if this is not known.
  */
-export interface Executed {
+export interface ExecuteResult {
   readonly output: string
   readonly exitCode: number
   readonly truncated: boolean
@@ -68,7 +68,7 @@ export type ExecuteEvent =
  */
 export interface Service extends Backend.Service {
   readonly id: string
-  readonly execute: (command: string, options?: ExecuteOptions) => Effect.Effect<Executed, BackendError>
+  readonly execute: (command: string, options?: ExecuteOptions) => Effect.Effect<ExecuteResult, BackendError>
   readonly executeStream: (command: string, options?: ExecuteOptions) => Stream.Stream<ExecuteEvent, BackendError>
   readonly reaches: (path: string) => boolean
 }
@@ -123,10 +123,12 @@ export const layerIsolated = <E, R>(
   Layer.merge(layer(make), Layer.succeed(Isolated, isolated))
 
 /** Runs a streamed command to its end, for layers whose `execute` is the stream put together. */
-export const collect = (events: Stream.Stream<ExecuteEvent, BackendError>): Effect.Effect<Executed, BackendError> =>
+export const collect = (
+  events: Stream.Stream<ExecuteEvent, BackendError>
+): Effect.Effect<ExecuteResult, BackendError> =>
   Stream.runFold(
     events,
-    (): Executed => ({ output: "", exitCode: -1, truncated: false }),
+    (): ExecuteResult => ({ output: "", exitCode: -1, truncated: false }),
     (sum, event) =>
       event._tag === "Output"
         ? { ...sum, output: sum.output + event.text }

@@ -23,7 +23,7 @@ export interface Label {
 export type Entry = Journal.Entry | Label
 
 /** An entry in its place. `at` is milliseconds since the epoch; `parentId` is `null` for a first one. */
-export interface Stored {
+export interface StoredEntry {
   readonly id: string
   readonly parentId: string | null
   readonly at: number
@@ -60,7 +60,7 @@ export interface Thread {
  * Part of a path, oldest entry first. `next` is the `from` of the next `load`; `null` at the beginning of the thread.
  */
 export interface Page {
-  readonly entries: ReadonlyArray<Stored>
+  readonly entries: ReadonlyArray<StoredEntry>
   readonly next: string | null
 }
 
@@ -80,7 +80,7 @@ export interface Hit {
 }
 
 /** A request that a thread waits for. */
-export interface Waiting {
+export interface WaitingRequest {
   readonly threadId: string
   readonly request: Request
 }
@@ -208,10 +208,10 @@ export interface Service {
     readonly limit?: number | undefined
     /** The `next` of the page before. Default: the first page. */
     readonly cursor?: string | undefined
-  }) => Effect.Effect<Listing<Waiting>, SessionError>
+  }) => Effect.Effect<Listing<WaitingRequest>, SessionError>
 
   /** The request of an id, while a thread waits for it. Of two threads, the first by its id. */
-  readonly waitingFor: (requestId: string) => Effect.Effect<Waiting | undefined, SessionError>
+  readonly waitingFor: (requestId: string) => Effect.Effect<WaitingRequest | undefined, SessionError>
 
   /** Takes a thread out of lists and searches, and has it refuse entries (`Archived`) until it is unarchived. */
   readonly archive: (threadId: string) => Effect.Effect<void, SessionError>

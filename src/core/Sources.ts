@@ -25,9 +25,9 @@ import * as Result from "effect/Result"
 import { cut } from "../support/text/text.ts"
 import { oneLine } from "../support/text/untrusted.ts"
 import * as AgentState from "./AgentState.ts"
-import { type Cited, type Numbered, slot } from "./sourceList.ts"
+import { type CitedSource, type NumberedSource, slot } from "./sourceList.ts"
 
-export { Cited } from "./sourceList.ts"
+export { CitedSource } from "./sourceList.ts"
 
 /**
  * The key of a URL: scheme and host in lower case, without a fragment, a default port or credentials. Query and path
@@ -66,7 +66,7 @@ export const make = (
         readonly url?: string | undefined
       }
   )
-): Cited => {
+): CitedSource => {
   const { key, snippet, title, url } = options
   return {
     key: cut(key ?? keyOf(url ?? ""), 2_000),
@@ -77,14 +77,14 @@ export const make = (
 }
 
 /** Reads the numbered sources of a result or a checkpoint; unreadable sources give an empty list. */
-export const of = (result: { readonly state: AgentState.Snapshot }): ReadonlyArray<Numbered> =>
+export const of = (result: { readonly state: AgentState.Snapshot }): ReadonlyArray<NumberedSource> =>
   Result.match(AgentState.read(result.state, slot), {
     onFailure: () => [],
     onSuccess: (all) => all.map((source, index) => ({ number: index + 1, source }))
   })
 
 /** A list of sources as a model or a person reads it, a line each: `[1] Title, https://example.com/`. */
-export const render = (sources: ReadonlyArray<Numbered>): string =>
+export const render = (sources: ReadonlyArray<NumberedSource>): string =>
   sources
     .map(({ number, source: { key, title, url } }) => {
       const where = oneLine(cut(url ?? key, 300))

@@ -113,14 +113,14 @@ export interface Annotations {
  * A call whose arguments were decoded: the arguments as the model gave them (after coercion), the work, and whether
  * somebody must decide on it first, for a tool with `needsApproval` (if nothing is said: yes).
  */
-export interface Prepared<out R> {
+export interface PreparedWork<out R> {
   readonly arguments: JsonObject
   /** Gives the arguments that the tool runs with, as JSON: decoded, with defaults. Without it, they are `arguments`. */
   readonly given?: (() => JsonObject) | undefined
   readonly execute: Effect.Effect<ToolOutput, ToolError, R>
   readonly needsApproval?: Effect.Effect<boolean, never, R> | undefined
   /** Finds out whether a call that was cut off took effect. */
-  readonly reconcile?: Effect.Effect<Reconciled, ToolError, R> | undefined
+  readonly reconcile?: Effect.Effect<Reconciliation, ToolError, R> | undefined
   /**
    * Fails as the call would, or gives the output that it would have, if that is known. `earlier` are the arguments of the
    * calls before it in its round.
@@ -134,26 +134,26 @@ export interface Prepared<out R> {
  * The report of a tool on a call of its own that a crash cut off: it was done, with this output; it never began; it may
  * be done again, begun or not; or that is not known here either.
  */
-export type Reconciled =
+export type Reconciliation =
   | { readonly _tag: "Completed"; readonly output: ToolOutput }
   | { readonly _tag: "NeverBegan" }
   | { readonly _tag: "Repeatable" }
   | { readonly _tag: "Unknown" }
 
 /** The call was done: the model reads this output. */
-export const completed = (output: ToolOutput | string): Reconciled => ({
+export const completed = (output: ToolOutput | string): Reconciliation => ({
   _tag: "Completed",
   output: typeof output === "string" ? makeOutput(output) : output
 })
 
 /** The call never began: it runs now. */
-export const neverBegan: Reconciled = { _tag: "NeverBegan" }
+export const neverBegan: Reconciliation = { _tag: "NeverBegan" }
 
 /** The call may have begun, and does no harm when it runs again: it does. */
-export const repeatable: Reconciled = { _tag: "Repeatable" }
+export const repeatable: Reconciliation = { _tag: "Repeatable" }
 
 /** Nobody knows: the run decides as for a tool that can't say (`unknownOutcome` of `Agent.resume`). */
-export const unknown: Reconciled = { _tag: "Unknown" }
+export const unknown: Reconciliation = { _tag: "Unknown" }
 
 /**
  * A tool that needs `R` to run. `parameters` is a JSON Schema of an object. `outputLimit` is in characters of text:
@@ -174,7 +174,9 @@ export interface Tool<out R = never> {
   /** Says whether calls of it may need a decision before they run; which ones, `prepare` says. */
   readonly needsApproval?: true | undefined
   /** Decodes arguments: at once, or as an effect when the schema validates asynchronously. */
-  readonly prepare: (args: JsonObject) => Result.Result<Prepared<R>, ToolError> | Effect.Effect<Prepared<R>, ToolError>
+  readonly prepare: (
+    args: JsonObject
+  ) => Result.Result<PreparedWork<R>, ToolError> | Effect.Effect<PreparedWork<R>, ToolError>
   /** Keeps agents that have the tool from running, with a remedy for its author. */
   readonly problem?: string | undefined
 }
@@ -231,22 +233,22 @@ export type Data = ToolOutput | string | number | boolean | null | Plain
  * The work of a call: an effect, a promise or a value. The model reads the message of a promise that rejects, as it
  * reads a failure of an effect.
  */
-export type Work<E, R> = Yielding<E, R> | Promise<Data> | Data
+export type Work<E, R> = EffectShape<E, R> | Promise<Data> | Data
 
 /** The parts of a tool beside its work. */
 interface Asides<A, R> {
   readonly needsApproval?: NeedsApproval<A> | undefined
-  readonly reconcile?: ((args: A) => Effect.Effect<Reconciled, unknown, R>) | undefined
+  readonly reconcile?: ((args: A) => Effect.Effect<Reconciliation, unknown, R>) | undefined
   readonly rehearse?: Rehearse<A, R> | undefined
 }
 
 /** An effect, by its shape alone: of a union of two effects, the compiler then infers `E` and `R` from both. */
-interface Yielding<E, R> {
+interface EffectShape<E, R> {
   readonly [Effect.TypeId]: Effect.Variance<Data, E, R>
 }
 
 /** The tool that `make` and `dynamic` give: `Always` and `Answer` are `never` for one without `needsApproval`. */
-export type Made<R, Always, Answer> = [Always | Answer] extends [never]
+export type MadeTool<R, Always, Answer> = [Always | Answer] extends [never]
   ? Tool<R>
   : NeedingApproval<R | (Answer extends Effect.Effect<boolean, never, infer R2> ? R2 : never)>
 
@@ -281,7 +283,7 @@ export interface Takes<in Args> {
   readonly [TakesId]?: ((args: Args) => void) | undefined
 }
 
-type Encoded<P> =
+type EncodedArguments<P> =
   P extends Schema.ConstraintCodec<unknown, infer I>
     ? I
     : P extends StandardSchema
@@ -291,7 +293,7 @@ type Encoded<P> =
         : JsonObject
 
 /** The arguments of a tool with these parameters, as JSON. */
-export type Given<P> = Encoded<P> extends JsonObject ? Encoded<P> : JsonObject
+export type GivenArguments<P> = EncodedArguments<P> extends JsonObject ? EncodedArguments<P> : JsonObject
 
 /** The options of any tool. */
 export interface Options {
@@ -320,7 +322,7 @@ const assemble = <A, E, R, Always, Answer>(
   decoder: Decoder<A>,
   execute: (args: A, context: { readonly signal: AbortSignal }) => Work<E, R>,
   { needsApproval: need, reconcile, rehearse }: Asides<A, R>
-): Made<R, Always, Answer> => {
+): MadeTool<R, Always, Answer> => {
   const tool: Tool<R> = {
     name,
     description: options.description,
@@ -371,7 +373,7 @@ const assemble = <A, E, R, Always, Answer>(
       })
   }
   // The loop asks the decider, and provides the services that the question needs.
-  return tool as Made<R, Always, Answer>
+  return tool as MadeTool<R, Always, Answer>
 }
 
 /** A tool with wrong options. */
@@ -429,7 +431,7 @@ export const make = <
      * Looks up whether an interrupted call took effect (by an idempotency key, an order number), when a run resumes
      * after a crash. Default: the model reads that the outcome is unknown.
      */
-    readonly reconcile?: ((args: Arguments<P>) => Effect.Effect<Reconciled, unknown, R2>) | undefined
+    readonly reconcile?: ((args: Arguments<P>) => Effect.Effect<Reconciliation, unknown, R2>) | undefined
     /**
      * Fails as the call would, and changes nothing: a person is not asked about a call that can't succeed. `earlier` are
      * the arguments of the calls before it in its round, on which its outcome may depend. Where the output of the call is
@@ -437,7 +439,7 @@ export const make = <
      */
     readonly rehearse?: Rehearse<Arguments<P>, R2> | undefined
   }
-): Made<R | Same<R2>, Always, Answer> & Takes<Given<P>> => {
+): MadeTool<R | Same<R2>, Always, Answer> & Takes<GivenArguments<P>> => {
   const problem = checkMake(options)
   const tool =
     problem === undefined
@@ -450,7 +452,7 @@ export const make = <
         )
       : invalid(name, problem)
   // The tool takes the arguments of its parameters.
-  return tool as Made<R | Same<R2>, Always, Answer> & Takes<Given<P>>
+  return tool as MadeTool<R | Same<R2>, Always, Answer> & Takes<GivenArguments<P>>
 }
 
 /**
@@ -467,14 +469,14 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
     /** Asks for a decision before a call: always, or when the function says so. Default: never. */
     readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
     /** Looks up whether an interrupted call took effect, when a run resumes after a crash. */
-    readonly reconcile?: ((args: JsonObject) => Effect.Effect<Reconciled, unknown, R2>) | undefined
+    readonly reconcile?: ((args: JsonObject) => Effect.Effect<Reconciliation, unknown, R2>) | undefined
     /**
      * Fails as the call would, and changes nothing: a person is not asked about a call that can't succeed. It may give
      * the output of the call, if that is known.
      */
     readonly rehearse?: Rehearse<JsonObject, R2> | undefined
   }
-): Made<R | Same<R2>, Always, Answer> => {
+): MadeTool<R | Same<R2>, Always, Answer> => {
   const problem = checkDynamic(options)
   const tool =
     problem === undefined
@@ -487,7 +489,7 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
         )
       : invalid(name, problem)
   // The tool takes the arguments of its parameters.
-  return tool as Made<R | Same<R2>, Always, Answer>
+  return tool as MadeTool<R | Same<R2>, Always, Answer>
 }
 
 /** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked. */

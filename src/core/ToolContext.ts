@@ -5,7 +5,7 @@ import type * as Schema from "effect/Schema"
 import type { Store } from "./AgentState.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import type { Message } from "./Message.ts"
-import type { Question, Rehearsed } from "./Question.ts"
+import type { Question, RehearsedCall } from "./Question.ts"
 import type { Run } from "./Run.ts"
 import type { Takes, Tool } from "./Tool.ts"
 import type { ToolError } from "./ToolError.ts"
@@ -16,7 +16,7 @@ import type { ToolOutput } from "./ToolOutput.ts"
  * or the promise of its tool (`rehearse` of `Tool.make`). Without it, only the call itself can tell.
  */
 export interface Rehearsal {
-  readonly call: Rehearsed
+  readonly call: RehearsedCall
   readonly output: ToolOutput | undefined
 }
 

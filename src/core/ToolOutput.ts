@@ -8,7 +8,7 @@ import { cutMiddle } from "../support/text/text.ts"
 import type { Update } from "./AgentState.ts"
 import * as Content from "./Content.ts"
 import { fromUnknown, isObject, type Json } from "./Json.ts"
-import { Cited } from "./Sources.ts"
+import { CitedSource } from "./Sources.ts"
 
 /**
  * `content` goes to the model. `details` go to events only (a diff, a chart's data), never to the model. `isError`
@@ -22,7 +22,7 @@ export interface ToolOutput {
   readonly isError: boolean
   readonly returnDirect: boolean
   readonly state: ReadonlyArray<Update>
-  readonly sources?: ReadonlyArray<Cited> | undefined
+  readonly sources?: ReadonlyArray<CitedSource> | undefined
 }
 
 /** Makes an output. */
@@ -38,7 +38,7 @@ export const make = (
     /** Changes to state slots. Default: none. */
     readonly state?: ReadonlyArray<Update> | undefined
     /** Sources that the output cites. Default: none. */
-    readonly sources?: ReadonlyArray<Cited> | undefined
+    readonly sources?: ReadonlyArray<CitedSource> | undefined
   }
 ): ToolOutput => ({
   content: Content.fromInput(content),
@@ -50,7 +50,7 @@ export const make = (
 
 const isAnyBlock = Schema.is(Content.Block)
 
-const isCited = Schema.is(Cited)
+const isCited = Schema.is(CitedSource)
 
 const isBlock = (block: unknown): boolean =>
   (isObject(block) && block["type"] === "text" && typeof block["text"] === "string") || isAnyBlock(block)

@@ -5,15 +5,15 @@
 import * as Config from "effect/Config"
 
 /** Each option is a value or a `Config` of it. */
-export type Configured<Options> = { readonly [Key in keyof Options]: Options[Key] | Config.Config<Options[Key]> }
+export type ConfigOptions<Options> = { readonly [Key in keyof Options]: Options[Key] | Config.Config<Options[Key]> }
 
 /**
  * Reads the options that are a `Config`. An option that is `undefined` is not given: its default is read, if it has
  * one.
  */
 export const fromConfigured = <Options extends object>(
-  options: Configured<Options> | undefined,
-  defaults: Partial<Configured<Options>> = {}
+  options: ConfigOptions<Options> | undefined,
+  defaults: Partial<ConfigOptions<Options>> = {}
 ): Config.Config<Options> => {
   const definedOptions = Object.entries(options ?? {}).filter(([, value]) => value !== undefined)
   const entries = Object.entries({ ...defaults, ...Object.fromEntries(definedOptions) }).map(

@@ -8,7 +8,7 @@ import type { RunEnded } from "./AgentError.ts"
 import type { AgentEvent } from "./AgentEvent.ts"
 import type { AgentResult } from "./AgentResult.ts"
 import type { Snapshot } from "./AgentState.ts"
-import type { Checkpoint, Decided, Resume } from "./Checkpoint.ts"
+import type { Checkpoint, DecidedRun, Resume } from "./Checkpoint.ts"
 import type * as Content from "./Content.ts"
 import type { Journal } from "./Journal.ts"
 import type { HumanMessage, Message } from "./Message.ts"
@@ -30,7 +30,7 @@ export interface RunOptions {
 }
 
 /** The checkpoint or the thread that is resumed, and the decisions since. */
-export type ResumeOptions = Decided &
+export type ResumeOptions = DecidedRun &
   (
     | {
         /** The checkpoint to resume, such as an earlier result. */

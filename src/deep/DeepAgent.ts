@@ -83,7 +83,7 @@ type PromptError<P> = P extends Effect.Effect<string, infer E, infer _R> ? E : n
 type PromptServices<P> = P extends Effect.Effect<string, infer _E, infer R> ? R : never
 
 /** Shows a type's result instead of its derivation from the options. */
-type Shown<T> = [T] extends [infer U] ? U : never
+type Flatten<T> = [T] extends [infer U] ? U : never
 
 /** `undefined` for an agent that may be suspended. */
 type Suspension<O> =
@@ -91,10 +91,10 @@ type Suspension<O> =
   | (At<O, "approvals"> extends undefined ? never : undefined)
 
 /** The answer of a deep agent with these options: `undefined` too, if it may be suspended. */
-type Output<O> = Shown<Answer<At<O, "output">> | Suspension<O>>
+type Output<O> = Flatten<Answer<At<O, "output">> | Suspension<O>>
 
 /** Failures of a deep agent with these options. */
-type Error<O> = Shown<
+type Error<O> = Flatten<
   | ModelError
   | Middleware.Error<Each<At<O, "middleware">>>
   | StopWhen.Error<Each<At<O, "stopWhen">>>
@@ -102,7 +102,7 @@ type Error<O> = Shown<
 >
 
 /** Services that a deep agent with these options needs. */
-type Services<O> = Shown<
+type Services<O> = Flatten<
   | ChatModel
   | Backend
   | Exclude<
@@ -120,7 +120,7 @@ type Services<O> = Shown<
 >
 
 /** Options with nested options, by name. */
-export interface Nested {
+export interface NestedFields {
   readonly approvals: HumanInTheLoop.Options
   readonly execute: FileTools.ExecuteOptions
   readonly facts: Facts.Options
@@ -133,9 +133,9 @@ type Rules<T> = T extends { readonly tools: infer Tools } ? Tools : never
 
 /** Rejects a misspelt option at any depth. */
 type Only<O, Known> = Agent.Only<O, Known> & {
-  readonly [Key in keyof O & keyof Nested]?:
+  readonly [Key in keyof O & keyof NestedFields]?:
     | Extract<O[Key], boolean | undefined>
-    | (Agent.Only<O[Key], Nested[Key], `${Key}.`> & {
+    | (Agent.Only<O[Key], NestedFields[Key], `${Key}.`> & {
         readonly tools?:
           | {
               readonly [Name in keyof Rules<O[Key]>]?:

@@ -45,7 +45,7 @@ export type { ClusterFailure }
 /** The failures of an input or a decision. */
 type Failure<E> = E | ModelError | AgentError | Conflict | SessionError | ClusterFailure
 
-interface Identified {
+interface NewInput {
   /**
    * Identifies the input: repeating it has no effect, and gives the first outcome. Other content with the same id fails
    * with `Conflict`. Random by default. A zero character or half of a surrogate pair fails with `InvalidId`.
@@ -57,11 +57,11 @@ interface Identified {
 export interface AgentClient<out Output, out E> {
   readonly threadId: string
   /** Sends an input, and waits for its outcome. Inputs queue. The run continues if the caller stops waiting. */
-  readonly send: (input: Input, options?: Identified) => Effect.Effect<Outcome<Output | undefined>, E>
+  readonly send: (input: Input, options?: NewInput) => Effect.Effect<Outcome<Output | undefined>, E>
   /** Sends an input without waiting for its outcome. `at` delivers it later. */
   readonly post: (
     input: Input,
-    options?: Identified & {
+    options?: NewInput & {
       /** The time of the delivery. Default: now. */
       readonly at?: DateTime.DateTime | undefined
     }
@@ -69,7 +69,7 @@ export interface AgentClient<out Output, out E> {
   /** Decides pending requests, and waits for the outcome. Repeating a decision has no effect. */
   readonly decide: (
     decisions: ReadonlyArray<Decision>,
-    options?: Identified
+    options?: NewInput
   ) => Effect.Effect<Outcome<Output | undefined>, E>
   /** Steers the current run. The message is lost if the runner dies before its delivery. */
   readonly steer: (input: Input) => Effect.Effect<void, NotRunning | SessionError | ClusterFailure>

@@ -60,7 +60,7 @@ export type { Terms }
 const payload = { threadId: Schema.String, inputId: Schema.String, input: HumanMessage }
 
 /** An input to a thread. */
-export interface Sent {
+export interface SentInput {
   readonly threadId: string
   /** Identifies the input: repeating it, with any content, has no effect and gives the first outcome. */
   readonly inputId: string
@@ -162,19 +162,19 @@ const inThread = <A, R>(
   Effect.mapError(effect, (error) => new AgentError({ agent: durable.name, reason: { _tag: "Thread", error } }))
 
 /** The attributes of a span, without content. */
-const attributesOf = ({ name }: { readonly name: string }, { inputId, threadId }: Sent) => ({
+const attributesOf = ({ name }: { readonly name: string }, { inputId, threadId }: SentInput) => ({
   "agent.name": name,
   "thread.id": threadId,
   "input.id": inputId
 })
 
-const toPayload = ({ input, inputId, threadId }: Sent) => ({
+const toPayload = ({ input, inputId, threadId }: SentInput) => ({
   threadId,
   inputId,
   input: inputs.toMessage(input, inputId)
 })
 
-const checkSent = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, submission: Sent) =>
+const checkSent = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, submission: SentInput) =>
   Effect.suspend(() => {
     const payload = toPayload(submission)
     return Effect.as(
@@ -189,7 +189,7 @@ const checkSent = <O, E, R>(durable: DurableAgent<O, E, R>, operation: string, s
  */
 export const execute = <O, E, R>(
   durable: DurableAgent<O, E, R>,
-  submission: Sent
+  submission: SentInput
 ): Effect.Effect<Outcome<Exclude<O, undefined>>, Failure<E>, WorkflowEngine> =>
   Effect.flatMap(checkSent(durable, "execute", submission), (payload) => durable.workflow.execute(payload)).pipe(
     Effect.withSpan("DurableAgent.execute", { attributes: attributesOf(durable, submission) })
@@ -198,7 +198,7 @@ export const execute = <O, E, R>(
 /** Runs an input without waiting. Gives the id of the execution, for {@link poll} and {@link interrupt}. */
 export const start = <O, E, R>(
   durable: DurableAgent<O, E, R>,
-  submission: Sent
+  submission: SentInput
 ): Effect.Effect<string, AgentError, WorkflowEngine> =>
   Effect.flatMap(checkSent(durable, "start", submission), (payload) =>
     durable.workflow.execute(payload, { discard: true })
@@ -224,7 +224,7 @@ export const pending = (
  */
 export const decide = Effect.fn("DurableAgent.decide")(function* <O, E, R>(
   durable: DurableAgent<O, E, R>,
-  { inputId, threadId }: Pick<Sent, "threadId" | "inputId">,
+  { inputId, threadId }: Pick<SentInput, "threadId" | "inputId">,
   decisions: ReadonlyArray<Decision>
 ): Effect.fn.Return<void, AgentError | SessionError | InvalidEncoding, WorkflowEngine | SessionStore> {
   const waiting = yield* pending(threadId)

@@ -50,7 +50,7 @@ export const until = (request: Request): number | undefined =>
 const refuseMake = makeMiddlewareCheck("Wait", shapes.waitMake)
 
 /** Makes the middleware with the tool. A person may end a wait early with any decision on its request. */
-export const make = (options?: Options): Middleware.Asking => {
+export const make = (options?: Options): Middleware.AskingMiddleware => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
   const longest = Option.match(Duration.fromInput(options?.max ?? defaultMax), {

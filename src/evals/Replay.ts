@@ -22,7 +22,7 @@ import type { AgentResult } from "../core/AgentResult.ts"
 import { Journal } from "../core/Journal.ts"
 import type { HumanMessage, Message } from "../core/Message.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
-import { SessionStore, type Stored } from "../core/SessionStore.ts"
+import { SessionStore, type StoredEntry } from "../core/SessionStore.ts"
 import { add, subtract, type Usage, zero } from "../core/Usage.ts"
 import { makeJournal } from "../sessions/journal.ts"
 import { defined } from "../support/json/defined.ts"
@@ -59,10 +59,10 @@ export interface Rerun<out O> {
 /** The path to the leaf of a thread, oldest entry first. */
 const readPath = Effect.fnUntraced(function* (threadId: string) {
   const store = yield* SessionStore
-  const pages: Array<ReadonlyArray<Stored>> = []
+  const pages: Array<ReadonlyArray<StoredEntry>> = []
   let from = (yield* store.leaf(threadId)).id
   while (from !== null) {
-    const page: { readonly entries: ReadonlyArray<Stored>; readonly next: string | null } = yield* store.load(
+    const page: { readonly entries: ReadonlyArray<StoredEntry>; readonly next: string | null } = yield* store.load(
       threadId,
       { from, limit: 10_000 }
     )
@@ -72,16 +72,16 @@ const readPath = Effect.fnUntraced(function* (threadId: string) {
   return pages.toReversed().flat()
 })
 
-const questionOf = ({ entry }: Stored): HumanMessage | undefined =>
+const questionOf = ({ entry }: StoredEntry): HumanMessage | undefined =>
   entry._tag === "Message" && entry.message.role === "human" && entry.message.source === undefined
     ? entry.message
     : undefined
 
-const messagesOf = (entries: ReadonlyArray<Stored>): ReadonlyArray<Message> =>
+const messagesOf = (entries: ReadonlyArray<StoredEntry>): ReadonlyArray<Message> =>
   entries.flatMap(({ entry }) => (entry._tag === "Message" ? [entry.message] : []))
 
 /** The place of the first entry of the turn that an entry belongs to. */
-const findTurn = (path: ReadonlyArray<Stored>, from: string | undefined): number | undefined => {
+const findTurn = (path: ReadonlyArray<StoredEntry>, from: string | undefined): number | undefined => {
   const place = from === undefined ? 0 : path.findIndex(({ id }) => id === from)
   if (place === -1) return undefined
   const before = path.slice(0, place + 1).findLastIndex((one) => questionOf(one) !== undefined)
@@ -162,14 +162,14 @@ export interface Comparison {
 }
 
 /** True for the start of a run with a new input. A resumed run goes on with the usage of the run before it. */
-const isNewRun = (path: ReadonlyArray<Stored>, place: number): boolean => {
+const isNewRun = (path: ReadonlyArray<StoredEntry>, place: number): boolean => {
   if (path[place]?.entry._tag !== "RunStarted") return false
   const next = path.slice(place).find(({ entry }) => entry._tag === "Message")?.entry
   return next?._tag === "Message" && next.message.role === "human"
 }
 
 /** The usage of the runs behind an entry. Each step has the usage of its run so far. */
-const usageBehind = (path: ReadonlyArray<Stored>, parting: number): Usage => {
+const usageBehind = (path: ReadonlyArray<StoredEntry>, parting: number): Usage => {
   const before = path.slice(0, parting).findLast(({ entry }) => entry._tag === "Step")?.entry
   let total = zero
   let base = before?._tag === "Step" ? before.usage : zero
@@ -185,7 +185,7 @@ const usageBehind = (path: ReadonlyArray<Stored>, parting: number): Usage => {
   return add(total, subtract(used, base))
 }
 
-const sideOf = (threadId: string, path: ReadonlyArray<Stored>, parting: number): Side => {
+const sideOf = (threadId: string, path: ReadonlyArray<StoredEntry>, parting: number): Side => {
   const messages = messagesOf(path.slice(parting))
   const turns = messages.filter((message) => message.role === "ai")
   return {

@@ -18,10 +18,10 @@ import * as Message from "../core/Message.ts"
 import { add, type Usage, zero } from "../core/Usage.ts"
 import { defined } from "../support/json/defined.ts"
 import { readClaudeCode, readCodex, readPi } from "./internal/imports.ts"
-import type { Imported } from "./internal/lines.ts"
+import type { ImportedThread } from "./internal/lines.ts"
 import { readOpenCode } from "./internal/opencode.ts"
 
-export type { Imported }
+export type { ImportedThread }
 
 /** The agent of a conversation, as trajectories name it. */
 export interface About {
@@ -121,13 +121,13 @@ export const toAtif = (messages: ReadonlyArray<Message.Message>, about: About): 
 }
 
 /** Reads a session file of Claude Code. Conversations of its sub-agents are kept as they stand. */
-export const fromClaudeCode: (text: string) => Imported = readClaudeCode
+export const fromClaudeCode: (text: string) => ImportedThread = readClaudeCode
 
 /** Reads a rollout file of Codex. It has no mark of failed calls. */
-export const fromCodex: (text: string) => Imported = readCodex
+export const fromCodex: (text: string) => ImportedThread = readCodex
 
 /** Reads a session file of pi: the branch of its last entry. */
-export const fromPi: (text: string) => Imported = readPi
+export const fromPi: (text: string) => ImportedThread = readPi
 
 /** Reads a session of opencode, as `opencode export` writes it. Source: the types of `@opencode-ai/sdk` 1. */
-export const fromOpenCode: (text: string) => Imported = readOpenCode
+export const fromOpenCode: (text: string) => ImportedThread = readOpenCode

@@ -71,7 +71,7 @@ const toolOf = (tool: ServerTool, servers: Service): Tool.Tool<Needs> => {
   return needsApproval(tool, servers) ? { ...agentTool, needsApproval: true } : agentTool
 }
 
-interface Made {
+interface MadeTools {
   readonly of: ReadonlyArray<ServerTool>
   readonly reads: boolean
   readonly tools: ReadonlyArray<Tool.Tool<Needs>>
@@ -105,7 +105,7 @@ const warn = (run: Run, warnings: Map<string, string>, { name: server, ...status
 }
 
 const parts = ({ resources = true, servers: wanted }: Options) => {
-  const toolsByService = new WeakMap<Service, Made>()
+  const toolsByService = new WeakMap<Service, MadeTools>()
   const warningsByRun = Attached.make<Run, Map<string, string>>()
   return {
     name,
@@ -148,5 +148,5 @@ const refuseMake = makeMiddlewareCheck(name, shapes.mcpMake)
  *
  * The run fails with `McpError` if `servers` names an unconfigured server.
  */
-export const make = (options: Options = {}): Middleware.Asking<McpError, McpServers | Needs> =>
+export const make = (options: Options = {}): Middleware.AskingMiddleware<McpError, McpServers | Needs> =>
   refuseMake(options) ?? Middleware.make<McpError, McpServers | Needs>(parts(options))

@@ -76,7 +76,7 @@ export interface Options {
 }
 
 /** The servers of a file, and the parts of it that were not understood. */
-export interface Parsed {
+export interface ParsedFile {
   readonly servers: Servers
   readonly warnings: ReadonlyArray<string>
 }
@@ -347,7 +347,7 @@ const refuse = makeEffectCheck("McpConfigFile", shapes.mcpConfigFileParse, (wher
  * Reads the text of a file, JSON with comments. Variables are looked up in the environment (the `ConfigProvider`). What
  * is not understood is a warning; fails if the text is no such file at all.
  */
-export const parse = (path: string, text: string, options: Options = {}): Effect.Effect<Parsed, McpConfigError> =>
+export const parse = (path: string, text: string, options: Options = {}): Effect.Effect<ParsedFile, McpConfigError> =>
   refuse(options) ??
   Effect.gen(function* () {
     const json = toJson(text)
@@ -411,7 +411,7 @@ export const parse = (path: string, text: string, options: Options = {}): Effect
 export const readFile = (
   path: string,
   options?: Options
-): Effect.Effect<Parsed, McpConfigError, FileSystem.FileSystem> =>
+): Effect.Effect<ParsedFile, McpConfigError, FileSystem.FileSystem> =>
   refuse(options) ??
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem

@@ -145,7 +145,7 @@ const makeLog = (mask: (text: string) => string) => {
 }
 
 const statusOf = (
-  server: Supervisor.Supervised,
+  server: Supervisor.SupervisedServer,
   state: Supervisor.State,
   tools: number,
   problems: ReadonlyArray<string>
@@ -203,7 +203,7 @@ const make = (servers: Servers, options: Options) =>
       maxMessage: options.maxMessage ?? 16 * 1024 * 1024,
       starting: yield* Semaphore.make(1)
     }
-    const all: Array<Supervisor.Supervised> = []
+    const all: Array<Supervisor.SupervisedServer> = []
     for (const [name, config] of Object.entries(servers)) {
       if (config.enabled === false) continue
       const secrets = Secrets.make(config)
@@ -219,7 +219,7 @@ const make = (servers: Servers, options: Options) =>
     }
     const byName = new Map(all.map((server) => [server.target.name, server]))
     const tools = yield* makeCatalog(all)
-    const find = (name: string): Effect.Effect<Supervisor.Supervised, McpError> => {
+    const find = (name: string): Effect.Effect<Supervisor.SupervisedServer, McpError> => {
       const server = byName.get(name)
       if (server !== undefined) return Effect.succeed(server)
       const isDisabled = Object.hasOwn(servers, name)

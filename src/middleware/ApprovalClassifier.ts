@@ -68,15 +68,15 @@ interface Tally {
 
 const isSpent = ({ failures, refusals }: Tally): boolean => refusals >= most.refusals || failures >= most.failures
 
-interface Settled {
+interface Classification {
   readonly verdict: Verdict
   readonly problem?: string
 }
 
-interface Waiting {
+interface WaitingRequest {
   readonly request: Approval.Request
   readonly tally: Tally
-  readonly settled: Deferred.Deferred<Settled>
+  readonly settled: Deferred.Deferred<Classification>
   isGone: boolean
 }
 
@@ -98,7 +98,7 @@ const chunks = <A>(all: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
   )
 
 /** Counts a verdict, in the order of the requests. After too many refusals the person decides. */
-const countVerdict = ({ tally }: Waiting, verdict: Verdict): Verdict => {
+const countVerdict = ({ tally }: WaitingRequest, verdict: Verdict): Verdict => {
   if (isSpent(tally)) return person
   if (verdict._tag === "Refuse") tally.refusals++
   return verdict
@@ -167,8 +167,8 @@ const build = Effect.fnUntraced(function* <E, R>(options: Parameters<typeof laye
   const window = Duration.fromInputUnsafe(options.window ?? "20 seconds")
   const human = yield* Approval.Approvals
   const scope = yield* Effect.scope
-  const queue = yield* Queue.unbounded<Waiting>()
-  const waiting = new Set<Waiting>()
+  const queue = yield* Queue.unbounded<WaitingRequest>()
+  const waiting = new Set<WaitingRequest>()
   const tallies = new WeakMap<object, Tally>()
   const outside = {}
 
@@ -179,12 +179,12 @@ const build = Effect.fnUntraced(function* <E, R>(options: Parameters<typeof laye
     return tally
   }
 
-  const settle = (one: Waiting, settled: Settled): Effect.Effect<unknown> => {
+  const settle = (one: WaitingRequest, settled: Classification): Effect.Effect<unknown> => {
     waiting.delete(one)
     return Deferred.succeed(one.settled, settled)
   }
 
-  const judge = Effect.fnUntraced(function* (all: ReadonlyArray<Waiting>) {
+  const judge = Effect.fnUntraced(function* (all: ReadonlyArray<WaitingRequest>) {
     const here = all.filter(({ isGone, tally }) => !isGone && !isSpent(tally))
     for (const one of all) if (!here.includes(one)) yield* settle(one, { verdict: person })
     if (here.length === 0) return
@@ -217,7 +217,7 @@ const build = Effect.fnUntraced(function* <E, R>(options: Parameters<typeof laye
   yield* Effect.forkScoped(Effect.forever(collect))
 
   const judged = Effect.fnUntraced(function* (request: Approval.Request, tally: Tally) {
-    const one: Waiting = { request, tally, settled: yield* Deferred.make<Settled>(), isGone: false }
+    const one: WaitingRequest = { request, tally, settled: yield* Deferred.make<Classification>(), isGone: false }
     waiting.add(one)
     yield* Queue.offer(queue, one)
     return yield* Effect.onInterrupt(Deferred.await(one.settled), () =>

@@ -42,10 +42,10 @@ const askedSchema = () =>
     options: Schema.optionalKey(Schema.Array(words("an option"))),
     required: Schema.optionalKey(Schema.Boolean).annotate({ description: "Default true." })
   })
-type Asked = ReturnType<typeof askedSchema>["Type"]
+type AskedQuestion = ReturnType<typeof askedSchema>["Type"]
 
 /** The reason that questions can't be asked. */
-const problemOf = (questions: ReadonlyArray<Asked>): string | undefined => {
+const problemOf = (questions: ReadonlyArray<AskedQuestion>): string | undefined => {
   const seen = new Set<string>()
   for (const { id, kind, options = [] } of questions) {
     if (seen.has(id)) return `Two questions have the id "${id}". Give each one of its own.`
@@ -55,13 +55,13 @@ const problemOf = (questions: ReadonlyArray<Asked>): string | undefined => {
   return undefined
 }
 
-const answerTo = ({ kind, label, options = [] }: Asked): Schema.Codec<unknown, unknown> => {
+const answerTo = ({ kind, label, options = [] }: AskedQuestion): Schema.Codec<unknown, unknown> => {
   const schema =
     kind === "text" ? Schema.String : kind === "one" ? Schema.Literals(options) : Schema.Array(Schema.Literals(options))
   return schema.annotate({ title: label })
 }
 
-const formOf = (questions: ReadonlyArray<Asked>) =>
+const formOf = (questions: ReadonlyArray<AskedQuestion>) =>
   Schema.Struct(
     Object.fromEntries(
       questions.map((one) => [one.id, one.required === false ? Schema.optionalKey(answerTo(one)) : answerTo(one)])
@@ -94,6 +94,6 @@ export const tool: () => Tool.Tool<ToolContext> = once(() =>
 )
 
 /** Offers the tool. */
-export const make: () => Middleware.Asking<never, ToolContext> = once(() =>
+export const make: () => Middleware.AskingMiddleware<never, ToolContext> = once(() =>
   Middleware.make<never, ToolContext>({ name, asks: true, tools: [tool()] })
 )

@@ -31,7 +31,7 @@ import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
 
 export { isOpen, Reason, Status, Task, TaskError } from "./internal/background/task.ts"
-export type { Ask, Ending, Service, Session } from "./internal/background/task.ts"
+export type { Ask, TaskEnd, Service, Session } from "./internal/background/task.ts"
 
 /**
  * A worker for background tasks. `BackgroundSubagents` makes one of an `Agent`, `RemoteAgents` of an agent on a server.

@@ -46,7 +46,7 @@ const say: { readonly [K in Ledger.Kind]: (amount: number) => string } = {
   toolCalls: (amount) => countThings(amount, "tool call")
 }
 
-const isUsedUp = ({ limit, max }: Pick<Ledger.Reached, "limit" | "max">): string =>
+const isUsedUp = ({ limit, max }: Pick<Ledger.ReachedLimit, "limit" | "max">): string =>
   `the budget of ${say[limit](max)} is used up`
 
 /**
@@ -85,7 +85,7 @@ export interface Limits {
 }
 
 /** Ends a sub-agent before its first round. */
-const endUnbegun = (reached: Ledger.Reached): Middleware.Directive =>
+const endUnbegun = (reached: Ledger.ReachedLimit): Middleware.Directive =>
   Middleware.end(
     `budget:${reached.limit}`,
     Message.ai(`This was not begun: ${isUsedUp(reached)}.`, { source: "budget" })
@@ -97,7 +97,7 @@ const timeOutError = (time: number): ToolError =>
     message: `Interrupted: ${isUsedUp({ limit: "time", max: time })}. Whether the call had an effect is not known.`
   })
 
-const notSampled = (run: Run, reached: Ledger.Reached): ModelError =>
+const notSampled = (run: Run, reached: Ledger.ReachedLimit): ModelError =>
   new ModelError({
     provider: run.model?.provider ?? run.agent,
     reason: { _tag: "QuotaExhausted" },
@@ -118,7 +118,7 @@ const ofTurns = Ledger.kinds.filter((kind) => kind !== "toolCalls")
 /** The reaction to a reached limit: a final answer, or a failure. */
 interface Policy<E> {
   readonly fails: boolean
-  readonly at: <A>(run: Run, reached: Ledger.Reached, gentle: A) => Effect.Effect<A, E>
+  readonly at: <A>(run: Run, reached: Ledger.ReachedLimit, gentle: A) => Effect.Effect<A, E>
 }
 
 const answering: Policy<never> = { fails: false, at: (_run, _reached, gentle) => Effect.succeed(gentle) }
@@ -409,10 +409,10 @@ export const accounts = <const Mode extends "finalAnswer" | "fail", Found extend
   const refused = refuseAccounts(options)
   if (refused !== undefined) return refused
   const { caps } = options
-  const charged = (run: Run): Charged<NeedsOf<Found>> => {
+  const charged = (run: Run): ChargedAccounts<NeedsOf<Found>> => {
     const lookup: Lookup = caps(topOf(run))
     // The needs of the effect are those in the type of the function.
-    return (Effect.isEffect(lookup) ? lookup : Effect.succeed(lookup)) as Charged<NeedsOf<Found>>
+    return (Effect.isEffect(lookup) ? lookup : Effect.succeed(lookup)) as ChargedAccounts<NeedsOf<Found>>
   }
   const failing: Middleware.Middleware<LedgerError | LedgerFull, AccountLedger | NeedsOf<Found>> = Middleware.make({
     name: accountsName,
@@ -430,18 +430,20 @@ export const accounts = <const Mode extends "finalAnswer" | "fail", Found extend
 type Call = Parameters<typeof Accounts.chargeModelCall> extends [unknown, ...infer Rest] ? Rest : never
 
 /** The accounts of a run, as they are looked up for each call. */
-type Charged<R> = Effect.Effect<Accounts.Caps, never, R>
+type ChargedAccounts<R> = Effect.Effect<Accounts.Caps, never, R>
 
-const chargeModel = <R>(charged: Charged<R>, ...call: Call) =>
+const chargeModel = <R>(charged: ChargedAccounts<R>, ...call: Call) =>
   Stream.unwrap(Effect.map(charged, (caps) => Accounts.chargeModelCall(caps, ...call)))
 
-const chargeTool = <R>(charged: Charged<R>, work: Parameters<typeof Accounts.chargeToolCall>[1]) =>
+const chargeTool = <R>(charged: ChargedAccounts<R>, work: Parameters<typeof Accounts.chargeToolCall>[1]) =>
   Effect.flatMap(charged, (caps) => Accounts.chargeToolCall(caps, work))
 
 const accountsName = `${name}.accounts`
 const refuseAccounts = makeMiddlewareCheck(accountsName, shapes.budgetAccounts)
 
-const answeringFor = <R>(charged: (run: Run) => Charged<R>): Middleware.Middleware<LedgerError, AccountLedger | R> => {
+const answeringFor = <R>(
+  charged: (run: Run) => ChargedAccounts<R>
+): Middleware.Middleware<LedgerError, AccountLedger | R> => {
   const ended = Attached.make<Run, LedgerFull>()
   return Middleware.make({
     name: accountsName,

@@ -141,7 +141,7 @@ const refuseMake = makeMiddlewareCheck(name, shapes.fanOutMake)
  *
  * It also applies to the sub-agents of sub-agents.
  */
-export const make = (options: Options): Middleware.Asking =>
+export const make = (options: Options): Middleware.AskingMiddleware =>
   refuseMake(options) ??
   Middleware.make({
     name,

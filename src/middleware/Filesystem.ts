@@ -116,12 +116,12 @@ const readingBy = (offered: ReadonlyArray<ToolDefinition>): string | undefined =
 const maxNamed = 100
 
 /** A stored text: its files in order, and its number of lines. */
-interface Put {
+interface StoredText {
   readonly paths: ReadonlyArray<string>
   readonly lines: number
 }
 
-const pointer = (what: string, { lines, paths }: Put, reading: string, text: string): string => {
+const pointer = (what: string, { lines, paths }: StoredText, reading: string, text: string): string => {
   const [first = ""] = paths
   const named = paths.slice(0, maxNamed).join(" ")
   const more = paths.length > maxNamed ? ` … ${paths.at(-1)}` : ""
@@ -184,7 +184,7 @@ interface Recent {
   before: Set<string>
 }
 
-type Recents = Attached.Attached<Run, Recent>
+type Recents = Attached.Attachments<Run, Recent>
 
 const recentIn = (recents: Recents, run: Run): Recent => {
   const existing = recents.get(run)
@@ -271,7 +271,7 @@ interface View {
 }
 
 /** The views of runs. Their lists only grow at the end, so a round scans the new messages. */
-type Views = Attached.Attached<Run, View>
+type Views = Attached.Attachments<Run, View>
 
 const viewIn = (views: Views, run: Run, of: ReadonlyArray<Message.Message>): View => {
   const existing = views.get(run)

@@ -101,7 +101,7 @@ export type OnTrip =
     }
 
 /** Failures that a guardrail adds to an agent's. */
-export type Tripping<T> = "fail" extends T ? GuardrailTripped : never
+export type TripError<T> = "fail" extends T ? GuardrailTripped : never
 
 /** Options of a guardrail: its check, and what happens on a trip. */
 export interface Options<Subject, E, R, T> {
@@ -147,13 +147,13 @@ const tripped = <T, A>(
   run: Run,
   reason: string,
   instead: A
-): Effect.Effect<A, Tripping<T>> =>
+): Effect.Effect<A, TripError<T>> =>
   Effect.andThen(
     run.warn("guardrail", `Guardrail "${guardrail}" tripped: ${reason}`),
     // T is the type of onTrip, so this fails only if the type allows it.
     (onTrip === "fail"
       ? Effect.fail(new GuardrailTripped({ guardrail, stage, agent: run.agent, reason }))
-      : Effect.succeed(instead)) as Effect.Effect<A, Tripping<T>>
+      : Effect.succeed(instead)) as Effect.Effect<A, TripError<T>>
   )
 
 /** The answer in the model's place. It carries the usage of the voided turn. */
@@ -167,7 +167,7 @@ const answerOf = (name: string, onTrip: OnTrip, voided?: Message.AiMessage): Mes
 /** Ends a model call after a trip. A turn that fails the run is paid for too: its cost goes ahead. */
 const inTurn =
   <T extends OnTrip>(name: string, onTrip: T, stage: GuardrailTripped["stage"], run: Run) =>
-  (reason: string, voided: Message.AiMessage | undefined): Stream.Stream<TurnPart, Tripping<T>> => {
+  (reason: string, voided: Message.AiMessage | undefined): Stream.Stream<TurnPart, TripError<T>> => {
     const message = answerOf(name, onTrip, voided)
     const lastPart: TurnPart = { _tag: "TurnDone", message }
     const answer = Stream.fromIterable<TurnPart>([{ _tag: "TextDelta", text: Message.text(message) }, lastPart])
@@ -189,7 +189,7 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
     /** The time of the check: `before` the model is asked, or `beside` it. Default: `before`. */
     readonly mode?: Mode | undefined
   }
-): Middleware.Middleware<E | Tripping<T>, R> => {
+): Middleware.Middleware<E | TripError<T>, R> => {
   const refused = refuseInput(options)
   if (refused !== undefined) return refused
   const { check, mode = "before", name } = options
@@ -207,7 +207,7 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
     )
   }
 
-  return Middleware.make<E | Tripping<T>, R>({
+  return Middleware.make<E | TripError<T>, R>({
     name: `Guardrail(${name})`,
     inherit: true,
     ...(mode === "before"
@@ -222,7 +222,7 @@ export const input = <E = never, R = never, const T extends OnTrip = "fail">(
       : {}),
     // In mode "before" this finds something only if an outer middleware went past `beforeModel` to a final answer.
     wrapModelCall: (request, next, run) =>
-      Stream.suspend((): Stream.Stream<TurnPart, ModelError | E | Tripping<T>, R> => {
+      Stream.suspend((): Stream.Stream<TurnPart, ModelError | E | TripError<T>, R> => {
         const verdict = request.purpose === turnPurpose ? pending(run) : undefined
         if (verdict === undefined) return next(request)
         return (mode === "before" ? Guard.checkFirst : Guard.checkBeside)(
@@ -249,14 +249,14 @@ export const output = <E = never, R = never, const T extends OnTrip = "fail">(
     /** The time of the check: `before` a turn is shown, or `beside` its stream. Default: `before`. */
     readonly mode?: Mode | undefined
   }
-): Middleware.Middleware<E | Tripping<T>, R> => {
+): Middleware.Middleware<E | TripError<T>, R> => {
   const refused = refuseOutput(options)
   if (refused !== undefined) return refused
   const { check, mode = "before", name } = options
   const onTrip = options.onTrip ?? byDefault<T>("fail")
   const checkMessage = (run: Run) => (message: Message.AiMessage) =>
     check({ text: Message.text(message), message, run })
-  return Middleware.make<E | Tripping<T>, R>({
+  return Middleware.make<E | TripError<T>, R>({
     name: `Guardrail(${name})`,
     inherit: true,
     wrapModelCall: (request, next, run) =>
@@ -288,12 +288,12 @@ const refuseToolCalls = makeMiddlewareCheck("Guardrail", shapes.guardrailToolCal
  */
 export const toolCalls = <E = never, R = never, const T extends "answer" | "fail" = "answer">(
   options: Options<Call, E, R, T>
-): Middleware.Middleware<E | Tripping<T>, R> => {
+): Middleware.Middleware<E | TripError<T>, R> => {
   const refused = refuseToolCalls(options)
   if (refused !== undefined) return refused
   const { check, name } = options
   const onTrip = options.onTrip ?? byDefault<T>("answer")
-  return Middleware.make<E | Tripping<T>, R>({
+  return Middleware.make<E | TripError<T>, R>({
     name: `Guardrail(${name})`,
     inherit: true,
     rulings: Effect.fnUntraced(function* (run, calls) {
@@ -350,12 +350,12 @@ export const toolResults = <E = never, R = never, const T extends "answer" | "fa
   readonly check: (subject: ToolResult) => Effect.Effect<ResultVerdict, E, R>
   /** The effect of a trip: the model reads the reason (`answer`), or the run fails (`fail`). Default: `answer`. */
   readonly onTrip?: T | undefined
-}): Middleware.Middleware<E | Tripping<T>, R> => {
+}): Middleware.Middleware<E | TripError<T>, R> => {
   const refused = refuseToolResults(options)
   if (refused !== undefined) return refused
   const { check, name } = options
   const onTrip = options.onTrip ?? byDefault<T>("answer")
-  return Middleware.make<E | Tripping<T>, R>({
+  return Middleware.make<E | TripError<T>, R>({
     name: `Guardrail(${name})`,
     inherit: true,
     wrapToolCall: (call, next, run) => {

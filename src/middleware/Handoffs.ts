@@ -41,7 +41,14 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolError from "../core/ToolError.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import { defined } from "../support/json/defined.ts"
-import { conversation, type Spoken, slotPrefix, speechSlot, turnsIn, withoutOpenTurn } from "./internal/handoffs.ts"
+import {
+  conversation,
+  type TurnMessages,
+  slotPrefix,
+  speechSlot,
+  turnsIn,
+  withoutOpenTurn
+} from "./internal/handoffs.ts"
 import { countProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
 
@@ -99,7 +106,7 @@ const opening = (history: ReadonlyArray<Message.Message>, message: string | unde
 const historyOf = Effect.fnUntraced(function* (run: Run, messages: ReadonlyArray<Message.Message>) {
   const turns = turnsIn(yield* run.state.names(slotPrefix))
   const entries = yield* Effect.forEach(turns, (turn) =>
-    Effect.map(run.state.get(speechSlot(turn)), (one): readonly [string, Spoken] => [turn, one])
+    Effect.map(run.state.get(speechSlot(turn)), (one): readonly [string, TurnMessages] => [turn, one])
   )
   return conversation(withoutOpenTurn(messages), new Map(entries))
 })

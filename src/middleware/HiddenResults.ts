@@ -74,7 +74,7 @@ const loadAll = (state: AgentState.Store) =>
   )
 
 /** Keeps a result, and gives its name. */
-const keep = Effect.fnUntraced(function* (state: AgentState.Store, hidden: HiddenText.Hidden) {
+const keep = Effect.fnUntraced(function* (state: AgentState.Store, hidden: HiddenText.HiddenText) {
   let last = 0
   yield* state.update(HiddenText.count, (now) => {
     last = now.last + 1
@@ -87,7 +87,7 @@ const keep = Effect.fnUntraced(function* (state: AgentState.Store, hidden: Hidde
 
 /** Loads the texts behind names. */
 const findAll = Effect.fnUntraced(function* (state: AgentState.Store, names: ReadonlyArray<HiddenText.Name>) {
-  const hiddenById = new Map<string, HiddenText.Hidden>()
+  const hiddenById = new Map<string, HiddenText.HiddenText>()
   for (const { id } of names) {
     const hidden = hiddenById.has(id) ? null : yield* load(state, id)
     if (hidden !== null) hiddenById.set(id, hidden)
@@ -107,7 +107,7 @@ const namesIn = (value: Json): ReadonlyArray<HiddenText.Name> => textsIn(value).
  * Reports whether a tool gets the texts in place of their names: it acts, reaches outside, or declares content. Another
  * model of the tree (a task, a list of todos) gets the names.
  */
-const isFilled = ({ annotations, ...tool }: TaintRules.Ruled): boolean =>
+const isFilled = ({ annotations, ...tool }: TaintRules.RuledTool): boolean =>
   annotations.content !== undefined ||
   annotations.destructive === true ||
   TaintRules.isOutside({ ...tool, annotations })
@@ -138,7 +138,7 @@ const hide = Effect.fnUntraced(function* (run: Run, call: Middleware.PreparedCal
     : `Texts are hidden behind their names.\n${visibleText}`
 })
 
-const hiding: Marks.Hiding = {
+const hiding: Marks.ResultHider = {
   hide: (rules, call, work, run) => {
     if (call.name === toolName) return work
     const modelArguments = saidIn(run, call)
@@ -357,7 +357,7 @@ const refuseMake = makeMiddlewareCheck("HiddenResults", shapes.hiddenResultsMake
  */
 export const make = (
   options: Options = {}
-): readonly [Middleware.Middleware<never, ToolContext | ChatModel>, Middleware.Asking] => [
+): readonly [Middleware.Middleware<never, ToolContext | ChatModel>, Middleware.AskingMiddleware] => [
   naming(),
   refuseMake(options) ?? Middleware.make({ ...Marks.parts(options, hiding), asks: true })
 ]

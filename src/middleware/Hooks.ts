@@ -36,7 +36,7 @@ import type { Run } from "../core/Run.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
-import { type Fired, fireHooks } from "./internal/hooks/fire.ts"
+import { type HookOutcome, fireHooks } from "./internal/hooks/fire.ts"
 import { type Hook, type HookEvent, type HookFailed, type Verdict } from "./internal/hooks/model.ts"
 import * as shapes from "./internal/shapes.ts"
 
@@ -69,7 +69,7 @@ const notes = AgentState.slot("hooks.notes", {
 const lastSeen = AgentState.slot("hooks.seen", { schema: Schema.String, initial: "" })
 
 /** The state of hooks in one run. */
-interface Known {
+interface RunHooks {
   readonly verdicts: Map<string, { readonly verdict: Verdict; key: string | undefined }>
   stop: string | undefined
   continued: number
@@ -134,16 +134,16 @@ const refuseMake = makeMiddlewareCheck(name, shapes.hooksMake)
  * the question of the tool itself and nothing else. A hook that fails or is late counts only with `blocking`; it is a
  * `Warning` event (`hook-failed`), once.
  */
-export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R> => {
+export const make = <R = never>(options: Options<R>): Middleware.AskingMiddleware<never, R> => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
   const { cwd, hooks, onDecision } = options
-  const runs = Attached.make<Run, Known>()
+  const runs = Attached.make<Run, RunHooks>()
   const reportedFailures = new Set<string>()
   const started = new Set<string>()
   const has = (event: HookEvent): boolean => hooks.some((hook) => hook.event === event)
 
-  const knownOf = (run: Run): Known => {
+  const knownOf = (run: Run): RunHooks => {
     const memory = runs.get(run) ?? { verdicts: new Map(), stop: undefined, continued: 0 }
     runs.set(run, memory)
     return memory
@@ -156,7 +156,7 @@ export const make = <R = never>(options: Options<R>): Middleware.Asking<never, R
     input: JsonObject
   ): Effect.fn.Return<Verdict, never, R> {
     const body = { session_id: sessionOf(run), agent: run.agent, ...(cwd === undefined ? {} : { cwd }), ...input }
-    const fired: Fired = yield* fireHooks(hooks, event, about, body)
+    const fired: HookOutcome = yield* fireHooks(hooks, event, about, body)
     for (const failure of fired.failures) {
       if (reportedFailures.has(failure.message)) continue
       reportedFailures.add(failure.message)

@@ -182,7 +182,7 @@ const problemOf = (
 const refuseMake = makeMiddlewareCheck(name, shapes.humanInTheLoopMake)
 
 /** Asks a person about calls, as the rules say. */
-export const make = (options: Options): Middleware.Asking =>
+export const make = (options: Options): Middleware.AskingMiddleware =>
   refuseMake(options) ??
   Middleware.make({
     name,

@@ -73,7 +73,7 @@ interface Note {
 }
 
 /** The files that one run knows. */
-interface Known {
+interface RunMemory {
   round: number
   readonly notes: Map<string, Note>
   readonly warned: Set<string>
@@ -170,9 +170,9 @@ export const make = (options: Options): Middleware.Middleware<never, Backend> =>
   )
   const paths = sources.filter((source) => typeof source === "string")
   // The notes of each run. They could be read again at any time.
-  const runs = Attached.make<Run, Known>()
+  const runs = Attached.make<Run, RunMemory>()
 
-  const knownOf = (run: Run): Known => {
+  const knownOf = (run: Run): RunMemory => {
     const cache = runs.get(run) ?? {
       round: -1,
       notes: new Map(textNotes),
@@ -186,13 +186,13 @@ export const make = (options: Options): Middleware.Middleware<never, Backend> =>
   }
 
   /** Warns about an unreadable file once a run. */
-  const warn = (run: Run, cache: Known, source: string, problem: string) => {
+  const warn = (run: Run, cache: RunMemory, source: string, problem: string) => {
     if (cache.warned.has(source)) return Effect.void
     cache.warned.add(source)
     return run.warn("memory-unreadable", `A memory file could not be read: ${oneLine(problem)}`)
   }
 
-  const refresh = Effect.fnUntraced(function* (run: Run, cache: Known) {
+  const refresh = Effect.fnUntraced(function* (run: Run, cache: RunMemory) {
     const backend = yield* Backend
     let changed = cache.section === "" && textNotes.length > 0
     yield* Effect.forEach(

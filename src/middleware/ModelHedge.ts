@@ -42,7 +42,7 @@ type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
 type Turn = Stream.Stream<TurnPart, ModelError>
 
 /** A turn with content: the parts so far, and the rest. */
-interface Begun {
+interface BegunTurn {
   readonly head: ReadonlyArray<TurnPart>
   readonly pull: Pull.Pull<Parts, ModelError>
 }
@@ -52,7 +52,7 @@ const begin = Effect.fnUntraced(function* (turn: Turn, onEnd: ModelError) {
   const pull = yield* Stream.toPull(turn)
   const head: Array<TurnPart> = []
   while (!head.some(isContent)) head.push(...(yield* Pull.catchDone(pull, () => Effect.fail(onEnd))))
-  return { head, pull } satisfies Begun
+  return { head, pull } satisfies BegunTurn
 })
 
 /** The complete turn of a loser, if its usage is known. */
@@ -69,7 +69,10 @@ const race = Effect.fnUntraced(function* <E, R>(
   onEnd: ModelError
 ) {
   const scope = yield* Effect.scope
-  const outcomes = yield* Queue.unbounded<{ readonly index: number; readonly exit: Exit.Exit<Begun, ModelError | E> }>()
+  const outcomes = yield* Queue.unbounded<{
+    readonly index: number
+    readonly exit: Exit.Exit<BegunTurn, ModelError | E>
+  }>()
   const scopes: Array<Scope.Closeable> = []
   const failures: Array<{ readonly index: number; readonly cause: Cause.Cause<ModelError | E> }> = []
 

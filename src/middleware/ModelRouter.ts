@@ -42,10 +42,10 @@ import * as Attached from "../support/effect/attached.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { cut } from "../support/text/text.ts"
 import { askChoice } from "./internal/askDecision.ts"
-import { makeOpenings, modelOf, nameOf, type Opening } from "./internal/openModel.ts"
+import { makeOpenings, modelOf, nameOf, type ModelOpening } from "./internal/openModel.ts"
 import { reissue } from "./internal/reissue.ts"
 import * as shapes from "./internal/shapes.ts"
-import { type Counted, estimate, makeMeter, noFrame, nothingCounted } from "./internal/summarization/tokens.ts"
+import { type TokenCache, estimate, makeMeter, noFrame, nothingCounted } from "./internal/summarization/tokens.ts"
 
 const name = "ModelRouter"
 
@@ -59,7 +59,7 @@ const choice = AgentState.slot("model-router", {
  * A request that needs a model. `tokens` estimates its size; `hasImages` reports images in it. `open` opens one of the
  * models for the run, for its facts or a question; it returns `undefined` if that fails.
  */
-interface Asked<in Name extends string = string> {
+interface RoutedRequest<in Name extends string = string> {
   readonly request: ModelRequest
   readonly run: Run
   readonly tokens: () => number
@@ -69,7 +69,7 @@ interface Asked<in Name extends string = string> {
 
 /** A rule returns the name of a model, or `undefined` to leave the choice to the next rule. */
 export type Rule<out Name extends string = string, out E = never, out R = never> = (
-  subject: Asked<Name>
+  subject: RoutedRequest<Name>
 ) => Name | undefined | Effect.Effect<Name | undefined, E, R>
 
 /** Chooses by the purpose of a request: `"turn"`, or the purpose of a side call (`"summary"`, `"grade"` …). */
@@ -86,7 +86,7 @@ const margin = 1.25
 
 const fits = (
   { contextWindowTokens, supportsVision }: Service,
-  subject: Pick<Asked, "tokens" | "hasImages">
+  subject: Pick<RoutedRequest, "tokens" | "hasImages">
 ): boolean =>
   (contextWindowTokens === undefined || subject.tokens() * margin + answerTokens <= contextWindowTokens) &&
   (supportsVision || !subject.hasImages())
@@ -206,7 +206,7 @@ type RuleServices<A> = A extends (asked: never) => infer Result
   : never
 
 /** Measures of a run's list of messages, which grows at its end. */
-interface Measured {
+interface MessageSizes {
   readonly messages: ReadonlyArray<Message.Message>
   readonly first: Message.Message | undefined
   count: number
@@ -215,13 +215,13 @@ interface Measured {
 }
 
 /** Measures requests. In a run's list it measures only new messages. */
-const makeMeasure = (counted: Counted) => {
+const makeMeasure = (counted: TokenCache) => {
   const meter = makeMeter(estimate, true, counted)
   const frame = noFrame()
-  let last: Measured | undefined
-  const measure = ({ messages }: ModelRequest): Measured => {
+  let last: MessageSizes | undefined
+  const measure = ({ messages }: ModelRequest): MessageSizes => {
     const isKnown = last?.messages === messages && last.first === messages[0] && last.count <= messages.length
-    const measured: Measured =
+    const measured: MessageSizes =
       isKnown && last !== undefined ? last : { messages, first: messages[0], count: 0, tokens: 0, hasImages: false }
     for (; measured.count < messages.length; measured.count++) {
       const message = messages[measured.count]
@@ -247,13 +247,13 @@ const route = <E, R>(options: {
   const { models, overflow, rules, sticky } = options
   const names = Object.keys(models)
   const openingsOf = makeOpenings(Object.values(models))
-  const openingOf = (run: Run, name: string): Opening<E, R> | undefined => openingsOf(run)[names.indexOf(name)]
+  const openingOf = (run: Run, name: string): ModelOpening<E, R> | undefined => openingsOf(run)[names.indexOf(name)]
   const counted = nothingCounted()
   const measures = Attached.make<Run, ReturnType<typeof makeMeasure>>()
   /** Runs that have outgrown their chosen model. */
   const outgrown = new WeakSet<Run>()
 
-  const askedOf = (request: ModelRequest, run: Run, context: Context.Context<R>): Asked => {
+  const askedOf = (request: ModelRequest, run: Run, context: Context.Context<R>): RoutedRequest => {
     const measure = measures.get(run) ?? makeMeasure(counted)
     measures.set(run, measure)
     return {

@@ -97,11 +97,11 @@ interface Limits {
   readonly endless: string
 }
 
-type Opened = Stream.Stream<TurnPart, ModelError>
+type TurnStream = Stream.Stream<TurnPart, ModelError>
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
 type Failure = ModelError | Cause.Done
-type Read = Effect.Effect<Parts, Failure>
-type Pulling = Effect.Effect<never, Failure>
+type NextParts = Effect.Effect<Parts, Failure>
+type PullLoop = Effect.Effect<never, Failure>
 
 /** A running turn: its puller, its end, and both waiting sides. */
 interface Turn {
@@ -113,15 +113,15 @@ interface Turn {
   since: number
   puller: Fiber.Fiber<never, Failure> | undefined
   /** Pulls once more. */
-  next: Pulling | undefined
+  next: PullLoop | undefined
   expired: Exit.Exit<never, ModelError> | undefined
   end: Exit.Exit<never, Failure> | undefined
   /** Parts that arrived and were not read. */
   parts: Parts | undefined
   /** Wakes the waiting reader with its next effect. */
-  answer: ((next: Read) => void) | undefined
+  answer: ((next: NextParts) => void) | undefined
   /** Wakes the waiting puller with its next effect. */
-  demand: ((next: Pulling) => void) | undefined
+  demand: ((next: PullLoop) => void) | undefined
 }
 
 /** The running turns of a run. */
@@ -185,14 +185,14 @@ const awake = (watch: Watch): Effect.Effect<unknown> => {
 }
 
 /** Wakes the waiting reader. */
-const tell = (turn: Turn, read: Read): void => {
+const tell = (turn: Turn, read: NextParts): void => {
   const { answer } = turn
   turn.answer = undefined
   answer?.(read)
 }
 
 /** Pulls a turn on demand. */
-const pulled = (turn: Turn, { channel }: Opened, scope: Scope.Scope, read: Read): Pulling =>
+const pulled = (turn: Turn, { channel }: TurnStream, scope: Scope.Scope, read: NextParts): PullLoop =>
   Effect.flatMap(Channel.toPullScoped(channel, scope), (pull) => {
     const demanded = Effect.callback<never, Failure>((resume) => {
       turn.demand = resume
@@ -210,7 +210,7 @@ const pulled = (turn: Turn, { channel }: Opened, scope: Scope.Scope, read: Read)
  * Reads the available parts or the end. Otherwise it requests parts and waits. Interrupting the reader interrupts the
  * puller.
  */
-const readOf = (turn: Turn, clock: Clock.Clock): Read => {
+const readOf = (turn: Turn, clock: Clock.Clock): NextParts => {
   const interrupted = Effect.suspend(() => (turn.puller === undefined ? Effect.void : Fiber.interrupt(turn.puller)))
   const answered = Effect.callback<Parts, Failure>((resume) => {
     const { demand, next } = turn
@@ -232,10 +232,10 @@ const readOf = (turn: Turn, clock: Clock.Clock): Read => {
  * reader, and its children live as long as it does. Parts pass unchanged and without the scheduler. Opening the turn is
  * part of its first pull, and of its time.
  */
-const limited = (opened: Opened, limits: Limits, watch: Watch, model: Service): Opened =>
+const limited = (opened: TurnStream, limits: Limits, watch: Watch, model: Service): TurnStream =>
   plain(
     fromPull((scope) => {
-      const begin: Read = Effect.withFiber((reader) => {
+      const begin: NextParts = Effect.withFiber((reader) => {
         const clock = reader.getRef(Clock.Clock)
         const turn: Turn = {
           limits,
@@ -265,7 +265,7 @@ const limited = (opened: Opened, limits: Limits, watch: Watch, model: Service): 
         })
         return watch.isAwake ? forked : Effect.andThen(awake(watch), forked)
       })
-      let read: Read = begin
+      let read: NextParts = begin
       return Effect.succeed(Effect.suspend(() => read))
     })
   )

@@ -33,7 +33,7 @@ import { zero } from "../core/Usage.ts"
 import { check } from "../support/options/check.ts"
 import type { Worker } from "./BackgroundTasks.ts"
 import type { Protocol, Target } from "./internal/background/remoteClient.ts"
-import { type Account, decodeKept, type Kept, makeSession } from "./internal/background/remoteSession.ts"
+import { type Account, decodeKept, type SessionRecord, makeSession } from "./internal/background/remoteSession.ts"
 import { draw } from "./internal/ledger.ts"
 import { countProblem, timeOf, timeProblem } from "./internal/limits.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -99,7 +99,7 @@ export const make = (options: Options): Worker<HttpClient> => {
     Effect.promise(() => import("./internal/background/remoteClient.ts")),
     ({ connect }) => connect(target)
   )
-  const open = (record: Kept | undefined, account: Account) =>
+  const open = (record: SessionRecord | undefined, account: Account) =>
     Effect.map(client, (it) => makeSession(it, pollInterval, record, account))
   return {
     name,

@@ -34,14 +34,14 @@ import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
 import * as shapes from "./internal/shapes.ts"
-import { type Allowed, allows, narrower } from "./internal/skills/allowed.ts"
+import { type Allowance, allows, narrower } from "./internal/skills/allowed.ts"
 import { list, load, tell } from "./internal/skills/prompt.ts"
-import { type Found, scan } from "./internal/skills/scan.ts"
+import { type ScanResult, scan } from "./internal/skills/scan.ts"
 
 export {
   /** Scans for skills as `make` does once a run: to list them, or to check for problems. */
   scan,
-  type Found,
+  type ScanResult,
   type Problem,
   type Skill
 } from "./internal/skills/scan.ts"
@@ -66,7 +66,7 @@ const Narrowed = Schema.Struct({
 
 const narrowed = AgentState.slot("skills.narrowed", { schema: Schema.NullOr(Narrowed), initial: null })
 
-const warn = Effect.fnUntraced(function* (run: Run, { problems }: Found) {
+const warn = Effect.fnUntraced(function* (run: Run, { problems }: ScanResult) {
   const firstProblems = problems.length > maxProblems ? problems.slice(0, maxProblems - 1) : problems
   for (const problem of firstProblems) yield* run.warn("skill-invalid", tell(problem))
   if (firstProblems.length < problems.length) {
@@ -84,10 +84,10 @@ const isNewTask = ({ messages }: Run): boolean => {
 }
 
 /** The skills at a run's start, and its tools as last offered. */
-interface Known {
-  readonly found: Found
+interface RunSkills {
+  readonly found: ScanResult
   tools: ReadonlyArray<ToolDefinition> | undefined
-  by: Allowed | null
+  by: Allowance | null
   offered: ReadonlyArray<ToolDefinition>
 }
 
@@ -114,12 +114,12 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
   // The skills of each run. They could be scanned again at any time.
-  const runs = Attached.make<Run, Known>()
+  const runs = Attached.make<Run, RunSkills>()
 
   const knownOf = Effect.fnUntraced(function* (run: Run) {
     const existing = runs.get(run)
     if (existing !== undefined) return existing
-    const fresh: Known = { found: yield* scan(options.sources), tools: undefined, by: null, offered: [] }
+    const fresh: RunSkills = { found: yield* scan(options.sources), tools: undefined, by: null, offered: [] }
     runs.set(run, fresh)
     return fresh
   })
@@ -161,7 +161,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
   })
 
   /** The tools of a request: the same list for as long as nothing changes. */
-  const offer = (cache: Known, request: ModelRequest, by: Allowed | null): ModelRequest => {
+  const offer = (cache: RunSkills, request: ModelRequest, by: Allowance | null): ModelRequest => {
     if (cache.tools !== request.tools || cache.by !== by) {
       cache.tools = request.tools
       cache.by = by

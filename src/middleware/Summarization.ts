@@ -42,7 +42,7 @@ import {
 } from "./internal/summarization/compact.ts"
 import { summaryBody } from "./internal/summarization/fold.ts"
 import * as Limits from "./internal/summarization/limits.ts"
-import { learn, makeMemories, type Measure, type Memory, type Pending } from "./internal/summarization/memory.ts"
+import { learn, makeMemories, type Measure, type Memory, type PendingFold } from "./internal/summarization/memory.ts"
 import { record as slot, type Record } from "./internal/summarization/record.ts"
 import { firstOf, type Outside, refAt, type Situation, sizeOf } from "./internal/summarization/situation.ts"
 import { type Counter as AnyCounter, estimate } from "./internal/summarization/tokens.ts"
@@ -72,7 +72,7 @@ export const record = slot
 export const defaultFraction = Limits.defaultFraction
 
 /** How full the model's window was at the last request of a run, in tokens, and the length at which it is compacted. */
-export interface Filling {
+export interface WindowUse {
   readonly tokens: number
   readonly window: number
   /** The length at which the conversation is compacted. */
@@ -81,10 +81,10 @@ export interface Filling {
   readonly progress: number
 }
 
-const fillings = Attached.make<Run, Filling>()
+const fillings = Attached.make<Run, WindowUse>()
 
 /** Says how full the window of a run is, and when it is compacted. `undefined` before the first request. */
-export const filling = (run: Run): Filling | undefined => fillings.get(run)
+export const filling = (run: Run): WindowUse | undefined => fillings.get(run)
 
 /** The name of the tool by which a model requests a compaction. */
 const compactTool = "compact_conversation"
@@ -286,7 +286,7 @@ const build = <E, R>(
   })
 
   /** Applies a background summary, and waits for it if need be. */
-  const applySummary = Effect.fnUntraced(function* (pending: Pending, run: Run, request: ModelRequest) {
+  const applySummary = Effect.fnUntraced(function* (pending: PendingFold, run: Run, request: ModelRequest) {
     const body = yield* Fiber.join(pending.fiber)
     memories.of(run).pending = undefined
     const at = situate(run, request, yield* run.state.get(slot))

@@ -116,7 +116,7 @@ const refuseMake = makeMiddlewareCheck(name, shapes.taintMake)
  * Asks a person about deeds in a marked conversation. An approval with `always` clears the conversation: earlier
  * outside text asks no more.
  */
-export const make = (options: Options = {}): Middleware.Asking =>
+export const make = (options: Options = {}): Middleware.AskingMiddleware =>
   refuseMake(options) ?? Middleware.make({ ...Marks.parts(options), asks: true })
 
 const carrying = (roots?: ReadonlyArray<string>): Layer.Layer<Backend.Backend, never, Backend.Backend> =>

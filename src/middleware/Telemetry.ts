@@ -50,7 +50,7 @@ const measure = (metric: Metric.Histogram<number>, value: number, attributes: Re
   Metric.update(Metric.withAttributes(metric, definedOnly(attributes)), value)
 
 /** An open span. `elapsed` is in seconds; `end` receives the measurements. */
-interface Open {
+interface OpenSpan {
   readonly span: Tracer.Span
   readonly elapsed: () => number
   readonly end: (
@@ -75,7 +75,7 @@ const open = Effect.fnUntraced(function* (name: string, options: Tracer.SpanOpti
         span.end(clock.currentTimeNanosUnsafe(), exit)
         return measurement
       })
-  } satisfies Open
+  } satisfies OpenSpan
 })
 
 const refuseMake = makeMiddlewareCheck(name, shapes.telemetryMake)

@@ -62,7 +62,7 @@ export const open = (list: ReadonlyArray<Todo>): ReadonlyArray<Todo> =>
 /** Returns the new list, or the list with it merged in: todos with a known id are replaced, the others appended. */
 const applyTodos = (
   list: ReadonlyArray<Todo>,
-  items: ReadonlyArray<Given.Given>,
+  items: ReadonlyArray<Given.TodoArgument>,
   isMerge: boolean
 ): Result.Result<ReadonlyArray<Todo>, string> => {
   const earlierTodos = new Map(isMerge ? list.map((todo) => [todo.id, todo]) : [])

@@ -20,7 +20,7 @@ import type { KeyValueStore } from "effect/persistence/KeyValueStore"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { ChatModel, type ModelRequest, type Service } from "../core/ChatModel.ts"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { type Connection, secretsOf } from "./internal/anthropic/connection.ts"
@@ -120,7 +120,7 @@ export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> =>
 /**
  * As {@link layer}, with options of which any may be a `Config`. The key is read from `ANTHROPIC_API_KEY` by default.
  */
-export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(
     ChatModel,
     Effect.gen(function* () {

@@ -18,7 +18,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import { ChatModel, type Service } from "../core/ChatModel.ts"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import { ModelError } from "../core/ModelError.ts"
 import { type Connection, secretsOf } from "./internal/anthropic/connection.ts"
 import { bedrockFactor, profileOf } from "./internal/anthropic/models.ts"
@@ -85,7 +85,7 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
 /** As {@link layer}, with options of which any may be a `Config`. The region is read from `AWS_REGION` by default. */
-export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(
     ChatModel,
     Effect.gen(function* () {

@@ -25,7 +25,7 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { ChatModel, type Service } from "../core/ChatModel.ts"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
@@ -150,5 +150,5 @@ const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Se
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
 /** As {@link layer}, with options of which any may be a `Config`. */
-export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

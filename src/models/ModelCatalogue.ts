@@ -31,7 +31,7 @@ import {
   ageOf,
   type Catalogue,
   overlay,
-  type Parsed,
+  type CatalogueFile,
   parseCatalogue,
   writeCatalogue
 } from "./internal/facts/catalogue.ts"
@@ -61,7 +61,7 @@ const largest = 8 * 1024 * 1024
 
 const form = 'it is not of the form { "providers": { "openai": { "a-model": { "in": 200000, "prices": [1, 5] } } } }'
 
-const parseRows = (source: string, text: string): Effect.Effect<Parsed, CatalogueError> =>
+const parseRows = (source: string, text: string): Effect.Effect<CatalogueFile, CatalogueError> =>
   Effect.suspend(() => {
     const rows = parseCatalogue(text) ?? parseLitellm(text)
     return rows === undefined ? Effect.fail(new CatalogueError({ source, problem: form })) : Effect.succeed(rows)

@@ -22,7 +22,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import { ChatModel } from "../core/ChatModel.ts"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
@@ -122,5 +122,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
 /** As {@link layer}, with options of which any may be a `Config`. */
-export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

@@ -23,7 +23,7 @@ import type { KeyValueStore } from "effect/persistence/KeyValueStore"
 import * as Schema from "effect/Schema"
 import type { ResponseCreateParamsStreaming } from "openai/resources/responses/responses"
 import { ChatModel } from "../core/ChatModel.ts"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import { ModelError } from "../core/ModelError.ts"
 import * as Tool from "../core/Tool.ts"
@@ -38,7 +38,7 @@ import {
   type Connection,
   makeClient,
   type SendBatched,
-  type Sending,
+  type SendRequest,
   targetOf
 } from "./internal/openai/client.ts"
 import { abilitiesOf, findModel, isReasoning } from "./internal/openai/models.ts"
@@ -160,7 +160,7 @@ const make = Effect.fnUntraced(function* <R = never>(
     (
       body: ResponseCreateParamsStreaming,
       { resume, whole }: { readonly resume?: JsonObject | undefined; readonly whole?: typeof body | undefined }
-    ): Sending =>
+    ): SendRequest =>
     (sdk, signal) =>
       background ? backgroundEvents(sdk, whole ?? body, idIn(resume, model), signal) : sendNew(sdk, body, whole, signal)
   return ChatModel.of({
@@ -217,7 +217,7 @@ export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> =>
   Layer.effect(ChatModel, makeChecked(options))
 
 /** As {@link layer}, with options of which any may be a `Config`. The key is read from `OPENAI_API_KEY` by default. */
-export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), makeChecked))
 
 /** Options of {@link layerBatch}. */

@@ -18,7 +18,7 @@ import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { ChatModel } from "../core/ChatModel.ts"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Catalogue } from "./internal/facts/catalogue.ts"
@@ -151,5 +151,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
 /** As {@link layer}, with options of which any may be a `Config`: `apiKey: Config.Redacted("OPENROUTER_API_KEY")`. */
-export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

@@ -21,7 +21,7 @@ import type * as EmbeddingModel from "effect/ai/EmbeddingModel"
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
 import { bearer } from "../support/store/redacted.ts"
@@ -79,6 +79,6 @@ export const layer = (
 
 /** As {@link layer}, with options of which any may be a `Config`. */
 export const layerConfig = (
-  options: Configured<Options>
+  options: ConfigOptions<Options>
 ): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError | Config.ConfigError> =>
   Layer.effectContext(Effect.flatMap(fromConfigured<Options>(options), make))

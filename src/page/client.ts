@@ -164,7 +164,7 @@ const Inbox = Schema.Struct({
   items: Schema.Array(Schema.Struct({ threadId: Schema.String, request: Request })),
   next: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
-export type Waiting = (typeof Inbox.Type)["items"][number]
+export type InboxItem = (typeof Inbox.Type)["items"][number]
 
 /** The requests of all threads. */
 export const inbox = Effect.map(ask(Inbox, "GET", "inbox?limit=100"), ({ items }) => items)

@@ -48,7 +48,7 @@ export interface State {
   readonly draft: { readonly text: string; readonly serial: number }
   /** The message of a person that is to be rewound or forked, while the preview is shown. */
   readonly turningBack: { readonly item: Item; readonly how: "fork" | "rewind" } | undefined
-  readonly inbox: ReadonlyArray<Client.Waiting>
+  readonly inbox: ReadonlyArray<Client.InboxItem>
   readonly isMenuOpen: boolean
   readonly isPanelOpen: boolean
   readonly theme: "auto" | "dark" | "light"

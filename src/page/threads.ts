@@ -1,5 +1,5 @@
 /** The list of threads, and what waits for a person. */
-import type { Thread, Waiting } from "./client.ts"
+import type { Thread, InboxItem } from "./client.ts"
 import { type Element, h, unseen } from "./element.ts"
 import * as Format from "./format.ts"
 
@@ -76,8 +76,8 @@ export const drawThreads = (props: Props, now: number): Element => {
 
 /** Draws the requests of all threads, the oldest first. */
 export const drawInbox = (
-  waiting: ReadonlyArray<Waiting>,
-  draw: (one: Waiting) => Element,
+  waiting: ReadonlyArray<InboxItem>,
+  draw: (one: InboxItem) => Element,
   onOpen: (thread: string) => void
 ): Element =>
   h(

@@ -32,7 +32,7 @@ export interface Moment {
   readonly title: string
 }
 
-interface Kept {
+interface Memo {
   readonly moment: Moment
   readonly serial: number
   readonly said: string
@@ -104,7 +104,7 @@ interface Book {
   isStale: boolean
   /** The moment before the turn. */
   before: Moment | undefined
-  kept: Kept
+  kept: Memo
 }
 
 const makeBook = (): Book => {

@@ -32,7 +32,7 @@ import { refuseCounts } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** A part, and the answer to it or the problem with it. */
-export interface Found<A> {
+export interface PartAnswer<A> {
   readonly part: string
   readonly answer: Result.Result<A, string>
 }
@@ -63,7 +63,7 @@ export const make = <A, E, R, E2, R2, E3, R3, In = string, Out = string>(options
   readonly map: Agent.Agent<A, E, R>
   /** Joins the answers, in the order of the parts. */
   readonly reduce: (
-    results: ReadonlyArray<Found<Exclude<A, undefined>>>,
+    results: ReadonlyArray<PartAnswer<Exclude<A, undefined>>>,
     input: NoInfer<In>
   ) => Effect.Effect<NoInfer<Out>, E3, R3>
   /** The most parts at once. Default: 8. */

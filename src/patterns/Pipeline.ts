@@ -43,7 +43,7 @@ import { refuseCounts } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 
 /** The answers of the steps that were done before, by their names. */
-export interface Done {
+export interface StepOutputs {
   readonly [step: string]: string
 }
 
@@ -54,9 +54,9 @@ export interface Step<O extends string | undefined, E, R> {
   /** The steps that must have ended before. Default: none. */
   readonly after?: ReadonlyArray<string> | undefined
   /** Makes the words for the agent, of the answers so far and of the input. */
-  readonly ask: (answers: Done, input: string) => string
+  readonly ask: (answers: StepOutputs, input: string) => string
   /** Decides if the step is done at all. Default: always. */
-  readonly when?: ((answers: Done, input: string) => boolean) | undefined
+  readonly when?: ((answers: StepOutputs, input: string) => boolean) | undefined
 }
 
 /**
@@ -66,11 +66,14 @@ export interface Step<O extends string | undefined, E, R> {
  * - `skipped`: `when` said no. The steps after it go on without its answer
  * - `blocked`: a step before it failed or is blocked
  */
-const Ended = Schema.Struct({ status: Schema.Literals(["done", "failed", "skipped", "blocked"]), text: Schema.String })
-type Ended = typeof Ended.Type
+const StepEnd = Schema.Struct({
+  status: Schema.Literals(["done", "failed", "skipped", "blocked"]),
+  text: Schema.String
+})
+type StepEnd = typeof StepEnd.Type
 
 /** The ends of all steps, by their names. */
-export const Result = Schema.Record(Schema.String, Ended)
+export const Result = Schema.Record(Schema.String, StepEnd)
 export type Result = typeof Result.Type
 
 type AnyStep = Step<string | undefined, unknown, unknown>
@@ -133,7 +136,7 @@ export const make = <O extends string | undefined, E, R>(options: {
     const { run } = yield* ToolContext
     const slots = yield* Semaphore.make(concurrency)
     const names = Object.keys(steps)
-    const ends = new Map(names.map((one) => [one, Deferred.makeUnsafe<Ended>()]))
+    const ends = new Map(names.map((one) => [one, Deferred.makeUnsafe<StepEnd>()]))
 
     const runStep = Effect.fnUntraced(function* (step: string, { after = [], agent, ask: say, when }: Step<O, E, R>) {
       const entries: Array<readonly [string, string]> = []
@@ -142,24 +145,24 @@ export const make = <O extends string | undefined, E, R>(options: {
         if (before === undefined) continue
         const { status, text } = yield* Deferred.await(before)
         if (status === "failed" || status === "blocked") {
-          return { status: "blocked", text: `The step "${one}" is ${status}.` } satisfies Ended
+          return { status: "blocked", text: `The step "${one}" is ${status}.` } satisfies StepEnd
         }
         if (status === "done") entries.push([one, text])
       }
-      const answers: Done = Object.fromEntries(entries)
+      const answers: StepOutputs = Object.fromEntries(entries)
       if (when?.(answers, input) === false) {
-        return { status: "skipped", text: "Its condition does not hold." } satisfies Ended
+        return { status: "skipped", text: "Its condition does not hold." } satisfies StepEnd
       }
       const outcome = yield* slots.withPermits(1)(ask(agent, say(answers, input), step))
       return outcome._tag === "Answered"
-        ? ({ status: "done", text: outcome.output } satisfies Ended)
-        : ({ status: "failed", text: outcome.problem } satisfies Ended)
+        ? ({ status: "done", text: outcome.output } satisfies StepEnd)
+        : ({ status: "failed", text: outcome.problem } satisfies StepEnd)
     })
 
     const ended = yield* Effect.forEach(
       Object.entries(steps),
       Effect.fnUntraced(function* ([step, one]) {
-        const end: Ended = yield* runStep(step, one)
+        const end: StepEnd = yield* runStep(step, one)
         yield* run.custom("step", { step, status: end.status })
         const slot = ends.get(step)
         if (slot !== undefined) yield* Deferred.succeed(slot, end)

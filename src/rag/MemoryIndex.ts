@@ -30,7 +30,7 @@ import {
   readEntries,
   readVector,
   storable,
-  type Stored
+  type StoredEntry
 } from "./internal/entries.ts"
 import { wordsIn, wordsOf } from "./internal/queryWords.ts"
 import { termOf } from "./internal/stem.ts"
@@ -40,7 +40,7 @@ import { type Filter, type Hit, RagIndex, type Model, type Space } from "./RagIn
 type Reason = RagError["reason"]
 
 /** A chunk with its counted words. */
-interface Held {
+interface IndexedChunk {
   readonly hit: Hit
   readonly length: number
   readonly counts: ReadonlyMap<string, number>
@@ -50,14 +50,14 @@ interface Held {
 /** The documents of a namespace. */
 interface Namespace {
   model: Model | undefined
-  readonly documents: Map<string, { readonly entry: Stored; readonly chunks: ReadonlyArray<Held> }>
+  readonly documents: Map<string, { readonly entry: StoredEntry; readonly chunks: ReadonlyArray<IndexedChunk> }>
   /** The chunks of each word. */
-  readonly postings: Postings.Postings<Held>
+  readonly postings: Postings.Postings<IndexedChunk>
   chunks: number
   length: number
 }
 
-const matches = ({ document }: Stored, { after, before, documents, metadata = {}, sources }: Filter): boolean =>
+const matches = ({ document }: StoredEntry, { after, before, documents, metadata = {}, sources }: Filter): boolean =>
   (documents === undefined || documents.includes(document.id)) &&
   (sources === undefined || sources.includes(document.source ?? "")) &&
   (after === undefined || (document.at !== undefined && document.at >= after)) &&
@@ -66,7 +66,7 @@ const matches = ({ document }: Stored, { after, before, documents, metadata = {}
     document.metadata !== undefined && Object.hasOwn(document.metadata, key) ? document.metadata[key] === value : false
   )
 
-const holdChunks = ({ chunks, document, vectors }: Stored): ReadonlyArray<Held> =>
+const holdChunks = ({ chunks, document, vectors }: StoredEntry): ReadonlyArray<IndexedChunk> =>
   chunks.map((chunk, index) => {
     const terms = wordsIn(inContext(document.title, chunk)).map(termOf)
     const counts = new Map<string, number>()
@@ -90,7 +90,7 @@ const removeDocument = (space: Namespace, id: string): boolean => {
   return true
 }
 
-const addDocument = (space: Namespace, entry: Stored): void => {
+const addDocument = (space: Namespace, entry: StoredEntry): void => {
   removeDocument(space, entry.document.id)
   const chunks = holdChunks(entry)
   space.documents.set(entry.document.id, { entry, chunks })
@@ -105,13 +105,13 @@ const isIn = (space: Namespace, filter: Filter | undefined) => {
   if (filter === undefined) return () => true
   const allowed = new Set<string>()
   for (const [id, { entry }] of space.documents) if (matches(entry, filter)) allowed.add(id)
-  return ({ hit }: Held) => allowed.has(hit.chunk.document)
+  return ({ hit }: IndexedChunk) => allowed.has(hit.chunk.document)
 }
 
 /** The chunks between which others get their turn. */
 const page = 2_000
 
-const best = (scores: ReadonlyMap<Held, number>, limit: number): ReadonlyArray<Hit> =>
+const best = (scores: ReadonlyMap<IndexedChunk, number>, limit: number): ReadonlyArray<Hit> =>
   [...scores]
     .map(([{ hit }, score]) => ({ ...hit, score }))
     .sort(byScore)
@@ -120,7 +120,7 @@ const best = (scores: ReadonlyMap<Held, number>, limit: number): ReadonlyArray<H
 const findWords = Effect.fnUntraced(function* (space: Namespace, text: string, limit: number, filter?: Filter) {
   const isAllowed = isIn(space, filter)
   const average = space.length / Math.max(1, space.chunks)
-  const scores = new Map<Held, number>()
+  const scores = new Map<IndexedChunk, number>()
   for (const term of wordsOf(text).map(termOf)) {
     const holders = space.postings.holders(term)
     if (holders === undefined) continue
@@ -145,7 +145,7 @@ const findNearest = Effect.fnUntraced(function* (
   filter?: Filter
 ) {
   const isAllowed = isIn(space, filter)
-  const scores = new Map<Held, number>()
+  const scores = new Map<IndexedChunk, number>()
   let count = 0
   for (const { chunks } of space.documents.values()) {
     for (const chunk of chunks) {

@@ -38,7 +38,7 @@ export interface Trace {
 }
 
 /** A chunk that was found, with its neighbours. */
-export interface Found extends Hit {
+export interface Passage extends Hit {
   readonly trace: Trace
   /** The chunks before it, if they were asked for. */
   readonly above: ReadonlyArray<Hit>
@@ -69,14 +69,14 @@ const refuseSearch = makeEffectCheck("Retriever.search", shapes.retrieverSearch)
 /** The usual constant of reciprocal rank fusion. */
 const constant = 60
 
-interface Ranked {
+interface RankedHit {
   readonly hit: Hit
   readonly trace: Trace
 }
 
 /** Joins two lists by rank: alpha / (60 + rank) for vectors, and the rest of 1 for words. */
-const join = (near: ReadonlyArray<Hit>, worded: ReadonlyArray<Hit>, alpha: number): ReadonlyArray<Ranked> => {
-  const rankedById = new Map<string, Ranked>()
+const join = (near: ReadonlyArray<Hit>, worded: ReadonlyArray<Hit>, alpha: number): ReadonlyArray<RankedHit> => {
+  const rankedById = new Map<string, RankedHit>()
   const add = (hits: ReadonlyArray<Hit>, name: "words" | "vectors", weight: number) => {
     for (const [rank, hit] of hits.entries()) {
       const entry = rankedById.get(hit.chunk.id)
@@ -91,16 +91,16 @@ const join = (near: ReadonlyArray<Hit>, worded: ReadonlyArray<Hit>, alpha: numbe
 
 const scoreOf = ({ joined, recency = 1, reranked }: Trace): number => (reranked ?? joined) * recency
 
-const order = (ranked: ReadonlyArray<Ranked>): ReadonlyArray<Ranked> =>
+const order = (ranked: ReadonlyArray<RankedHit>): ReadonlyArray<RankedHit> =>
   ranked
     .map(({ hit, trace }) => ({ hit: { ...hit, score: scoreOf(trace) }, trace }))
     .sort((left, right) => byScore(left.hit, right.hit))
 
 const age = (
-  ranked: ReadonlyArray<Ranked>,
+  ranked: ReadonlyArray<RankedHit>,
   halfLife: Duration.Input | undefined,
   now: number
-): ReadonlyArray<Ranked> => {
+): ReadonlyArray<RankedHit> => {
   const half = halfLife === undefined ? 0 : Duration.toMillis(Duration.fromInputUnsafe(halfLife))
   if (!(half > 0)) return ranked
   return ranked.map(({ hit, trace }) =>
@@ -112,9 +112,9 @@ const age = (
 
 const expand = Effect.fnUntraced(function* (
   space: Space,
-  { hit, trace }: Ranked,
+  { hit, trace }: RankedHit,
   { above = 0, below = 0, filter }: Options<unknown, unknown>
-): Effect.fn.Return<Found, RagError> {
+): Effect.fn.Return<Passage, RagError> {
   if (above <= 0 && below <= 0) return { ...hit, trace, above: [], below: [] }
   const around = yield* space.around(hit.chunk.id, { above, below, filter })
   return {
@@ -132,7 +132,7 @@ const boundCount = (limit: number | undefined): number =>
 const finish = Effect.fnUntraced(function* <E, R>(
   space: Space,
   text: string,
-  ranked: ReadonlyArray<Ranked>,
+  ranked: ReadonlyArray<RankedHit>,
   options: Options<E, R>
 ) {
   const limit = boundCount(options.limit)
@@ -164,7 +164,7 @@ export const words = <E = never, R = never>(
   space: Space,
   text: string,
   options: Options<E, R> = {}
-): Effect.Effect<ReadonlyArray<Found>, RagError | E, R> =>
+): Effect.Effect<ReadonlyArray<Passage>, RagError | E, R> =>
   refuseSearch(options) ??
   space
     .words(text, { limit: boundCount(options.limit) * 2, filter: options.filter })
@@ -178,7 +178,7 @@ export const search = <M extends Model | undefined, E = never, R = never>(
   space: Space<M>,
   text: string,
   options: Options<E, R> = {}
-): Effect.Effect<ReadonlyArray<Found>, RagError | AiError | E, Embeds<M> | R> =>
+): Effect.Effect<ReadonlyArray<Passage>, RagError | AiError | E, Embeds<M> | R> =>
   refuseSearch(options) ??
   Effect.gen(function* () {
     const { alpha = 0.5, filter } = options

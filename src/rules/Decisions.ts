@@ -25,12 +25,12 @@ import { estimate } from "../middleware/ApprovalClassifier.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import type { Record } from "./Audit.ts"
 import * as Labels from "./internal/calibration.ts"
-import type { Costs, Labelled } from "./internal/calibration.ts"
+import type { Costs, LabelledDecision } from "./internal/calibration.ts"
 import { draw } from "./internal/diagram.ts"
 import { decisionsByPeople } from "./internal/labels.ts"
 import * as shapes from "./internal/shapes.ts"
 
-export type { Costs, Labelled } from "./internal/calibration.ts"
+export type { Costs, LabelledDecision } from "./internal/calibration.ts"
 
 /** The calibration of a decision model by labels. */
 export interface Calibration {
@@ -45,13 +45,13 @@ export interface Calibration {
   /** The calibrated probabilities from which an answer is yes, and up to which it is no, by expected cost. */
   readonly thresholds: (costs: Costs) => Labels.Thresholds
   /** Settles stated probabilities by expected cost. Costs that are no positive numbers leave all to a person. */
-  readonly settle: (costs: Costs) => (stated: number) => Labels.Settled
+  readonly settle: (costs: Costs) => (stated: number) => Labels.Settlement
   /** A small reliability diagram: stated against observed probabilities. */
   readonly svg: (title?: string) => string
 }
 
 /** Fits calibrated probabilities to labels. Labels without a probability from 0 to 1 are left out. */
-export const calibrate = (labelled: ReadonlyArray<Labelled>): Calibration => {
+export const calibrate = (labelled: ReadonlyArray<LabelledDecision>): Calibration => {
   const sound = Labels.soundOf(labelled)
   const yes = sound.filter(({ isYes }) => isYes).length
   const isReady = sound.length >= Labels.least.labels && Math.min(yes, sound.length - yes) >= Labels.least.each
@@ -86,7 +86,7 @@ export const labelled = <E, R>(
     /** Requests to the model at once. Default: 8. */
     readonly concurrency?: number | undefined
   }
-): Effect.Effect<ReadonlyArray<Labelled>, E | AiError, R | DecisionModel> =>
+): Effect.Effect<ReadonlyArray<LabelledDecision>, E | AiError, R | DecisionModel> =>
   refuse(options) ??
   Effect.gen(function* () {
     const { concurrency, limit = 1_000, rules } = options

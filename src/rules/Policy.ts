@@ -99,10 +99,10 @@ export const fromYaml = (text: string): Effect.Effect<Policy, InvalidPolicy> =>
   )
 
 /** Combined policies, ready to use. */
-export interface Compiled {
+export interface CompiledPolicies {
   readonly policies: ReadonlyArray<Policy>
   /** The rules for calls, and the budget. Sub-agents inherit it. A rule by the name of a tool settles `needsApproval`. */
-  readonly middleware: ReadonlyArray<Middleware.Middleware<Budget.BudgetExceeded> | Middleware.Asking>
+  readonly middleware: ReadonlyArray<Middleware.Middleware<Budget.BudgetExceeded> | Middleware.AskingMiddleware>
   /** Puts the rules for files, and the reach, before the `Backend` in context. */
   readonly files: Layer.Layer<Backend.Backend, Permissions.InvalidPermissions, Backend.Backend>
   /** Like `files`, before a sandbox that keeps its commands. It fails if they are refused: then use `files`. */
@@ -216,7 +216,7 @@ export const compile = (
     /** Names of further tools: of other agents, or of tools that come and go. Default: none. */
     readonly known?: Iterable<string> | undefined
   }
-): Result.Result<Compiled, InvalidPolicy> => {
+): Result.Result<CompiledPolicies, InvalidPolicy> => {
   const problem = checkCompile(options)
   if (problem !== undefined) return Result.fail(new InvalidPolicy({ policy: "Policy.compile", path: "", problem }))
   const own = policies.flatMap((policy, index) =>
@@ -238,7 +238,7 @@ const compiledOf = (
   together: ReadonlyArray<Permissions.Options>,
   pathRules: ReadonlyArray<(operation: "read" | "write", path: string) => Ruling.Ruling>,
   moreTools: ReadonlySet<string>
-): Compiled => {
+): CompiledPolicies => {
   const budget = budgetOf(policies)
   const limits =
     budget === undefined ? [] : [Budget.make({ ...budget, onExhausted: budget.onExhausted ?? "finalAnswer" })]
@@ -246,11 +246,11 @@ const compiledOf = (
   return {
     policies,
     middleware: [...limits, Middleware.make(partsOf(policies, moreTools))],
-    files: together.reduce<Compiled["files"]>(
+    files: together.reduce<CompiledPolicies["files"]>(
       (inner, one) => Layer.provide(Permissions.layer(one), inner),
       Backend.layer(Backend.Backend)
     ),
-    sandbox: together.reduce<Compiled["sandbox"]>(
+    sandbox: together.reduce<CompiledPolicies["sandbox"]>(
       (inner, one) => Layer.provide(Permissions.layerSandbox(one), inner),
       Sandboxes.layer(Sandboxes.Sandbox)
     ),

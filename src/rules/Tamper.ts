@@ -149,7 +149,7 @@ export const open = Effect.fnUntraced(function* (
 
 const Signed = Schema.Struct({ decision: Approval.Decision, mac: Schema.String })
 /** A decision with its signature. */
-export interface Signed extends Schema.Schema.Type<typeof Signed> {}
+export interface SignedDecision extends Schema.Schema.Type<typeof Signed> {}
 
 const encodeDecision = Schema.encodeSync(Schema.toCodecJson(Approval.Decision))
 
@@ -168,7 +168,7 @@ export const sign = (
   decision: Approval.Decision,
   request: Approval.Request,
   threadId: string
-): Effect.Effect<Signed, never, SigningKey> =>
+): Effect.Effect<SignedDecision, never, SigningKey> =>
   SigningKey.use((key) => Effect.map(key.sign(decisionText(decision, request, threadId)), (mac) => ({ decision, mac })))
 
 /** Decodes a decision that is signed for this request with its present tool, arguments and description. */

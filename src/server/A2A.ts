@@ -150,7 +150,7 @@ const Body = Schema.Struct({
 const readBody = decoder(Body)
 
 /** A message of a client: an input, or the answer to a question of a task. */
-export interface Asked {
+export interface ClientRequest {
   readonly messageId: string
   readonly contextId: string | undefined
   readonly taskId: string | undefined
@@ -185,7 +185,7 @@ const answerOf = (request: Request, data: Json | undefined, words: string): Answ
 }
 
 /** Reads the parameters of `SendMessage`. */
-export const decode = (params: unknown): Effect.Effect<Asked, RunsError> =>
+export const decode = (params: unknown): Effect.Effect<ClientRequest, RunsError> =>
   Effect.gen(function* () {
     const { configuration, message } = yield* readBody(params)
     if (message.role !== "ROLE_USER") return yield* refuse("message.role: expected ROLE_USER")

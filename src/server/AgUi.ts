@@ -375,7 +375,7 @@ const Body = Schema.Struct({
 const readBody = decoder(Body)
 
 /** A request of a client: for an answer to its last message, or to go on with decisions. */
-export type Asked = {
+export type ClientRequest = {
   readonly threadId: string
   readonly runId: string
 } & (
@@ -411,7 +411,7 @@ const answerOf = ({ payload, status }: NonNullable<(typeof Body.Type)["resume"]>
 }
 
 /** Reads a `RunAgentInput`. Only the last message of the user counts, or the answers to interrupts: the rest is in the thread. */
-export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
+export const decode = (body: unknown): Effect.Effect<ClientRequest, RunsError> =>
   Effect.gen(function* () {
     const { messages, resume = [], runId, threadId } = yield* readBody(body)
     if (resume.length > 0) {

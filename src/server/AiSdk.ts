@@ -27,14 +27,14 @@ import type { SessionStore } from "../core/SessionStore.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { type Answer, decisionOf, decoder, refuse } from "./internal/packets/input.ts"
-import { type Prepared, prepareDecisions, prepareInput } from "./internal/packets/ownRoute.ts"
+import { type RunInput, prepareDecisions, prepareInput } from "./internal/packets/ownRoute.ts"
 import { byTag, type Handlers, type Part, problemOf } from "./internal/packets/part.ts"
 import { mapParts, type Take } from "./internal/packets/parts.ts"
 import { decodeMessages as readMessages, readContent, UiPart } from "./internal/packets/uiMessages.ts"
 import type { RunsError } from "./internal/service.ts"
 import * as shapes from "./internal/shapes.ts"
 
-export type { Prepared } from "./internal/packets/ownRoute.ts"
+export type { RunInput } from "./internal/packets/ownRoute.ts"
 
 /** A packet: a `UIMessageChunk` of the package `ai`. */
 export type Packet =
@@ -259,7 +259,7 @@ const readBody = decoder(Body)
  * A request of a client: for an answer to its last message, or to go on with decisions. `messageId` is the id of
  * the response.
  */
-export type Asked =
+export type ClientRequest =
   | {
       readonly _tag: "Input"
       readonly threadId: string
@@ -282,7 +282,7 @@ export type Asked =
  * Reads the body of `useChat`'s request. Only the last message counts: the thread has the earlier ones, and a client
  * can't change them.
  */
-export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
+export const decode = (body: unknown): Effect.Effect<ClientRequest, RunsError> =>
   Effect.gen(function* () {
     const { id: threadId, messages, trigger } = yield* readBody(body)
     const last = messages.at(-1)
@@ -328,7 +328,7 @@ export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
  * })
  * ```
  */
-export const prepareRun = (request: Asked): Effect.Effect<Prepared, RunsError | SessionError, SessionStore> =>
+export const prepareRun = (request: ClientRequest): Effect.Effect<RunInput, RunsError | SessionError, SessionStore> =>
   request._tag === "Input"
     ? prepareInput(request.threadId, request.message, request.isRepeated)
     : prepareDecisions(request.threadId, request.decide)

@@ -210,7 +210,7 @@ export const decodeModes = (names: ReadonlyArray<string>): Effect.Effect<Readonl
 }
 
 /** A request of a client: an input, answers to interrupts, or to go on with a run that failed. */
-export type Asked = {
+export type ClientRequest = {
   readonly assistantId: string
   readonly modes: ReadonlyArray<Mode>
 } & (
@@ -243,7 +243,7 @@ const readHuman = Effect.fnUntraced(function* ({ content, role, type = "" }: typ
 })
 
 /** Reads the body of a run. Only the last message of the input counts: the rest is in the thread. */
-export const decode = (body: unknown): Effect.Effect<Asked, RunsError> =>
+export const decode = (body: unknown): Effect.Effect<ClientRequest, RunsError> =>
   Effect.gen(function* () {
     const request = yield* readBody(body)
     const { assistant_id: assistantId, command, if_not_exists: ifMissing, input } = request

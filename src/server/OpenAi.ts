@@ -211,7 +211,7 @@ export const encodeResponse = (options: ResponseOptions): Encode => {
 }
 
 /** A request of a client. `threadId` is absent if the client has no thread yet. */
-export interface Asked {
+export interface ClientRequest {
   readonly model: string
   readonly isStreamed: boolean
   readonly includeUsage: boolean
@@ -243,7 +243,7 @@ const readChat = decoder(ChatBody)
  * Reads the body of a chat completion. With `hasThread`, only its last message counts. Else, the earlier messages are a
  * text in front of it: no thread has them.
  */
-export const decodeChat = (body: unknown, hasThread = false): Effect.Effect<Asked, RunsError> =>
+export const decodeChat = (body: unknown, hasThread = false): Effect.Effect<ClientRequest, RunsError> =>
   Effect.gen(function* () {
     const { messages, model, stream, stream_options: options } = yield* readChat(body)
     const content = yield* lastOf(messages)
@@ -273,7 +273,7 @@ const ResponseBody = Schema.Struct({
 const readResponse = decoder(ResponseBody)
 
 /** Reads the body of a response. Only its last message counts: the thread has the earlier ones. */
-export const decodeResponse = (body: unknown): Effect.Effect<Asked, RunsError> =>
+export const decodeResponse = (body: unknown): Effect.Effect<ClientRequest, RunsError> =>
   Effect.gen(function* () {
     const { conversation, input, model, previous_response_id: previousId, stream } = yield* readResponse(body)
     const content = yield* lastOf(typeof input === "string" ? [{ role: "user", content: input }] : input)

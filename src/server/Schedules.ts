@@ -68,7 +68,7 @@ export interface Options {
 }
 
 /** A schedule of the list, and its next tick. */
-export type Listed = { readonly [Key in keyof Options]-?: Exclude<Options[Key], undefined> } & {
+export type ScheduleEntry = { readonly [Key in keyof Options]-?: Exclude<Options[Key], undefined> } & {
   readonly next: DateTime.Utc
 }
 
@@ -122,7 +122,9 @@ const refuseAdd = makeEffectCheck<ScheduleError>("Schedules.add", shapes.schedul
 )
 
 /** Adds a schedule, which begins with its next tick. Fails with `AlreadyExists` if its name is taken. */
-export const add = Effect.fnUntraced(function* (schedule: Options): Effect.fn.Return<Listed, ScheduleError, Storage> {
+export const add = Effect.fnUntraced(function* (
+  schedule: Options
+): Effect.fn.Return<ScheduleEntry, ScheduleError, Storage> {
   yield* refuseAdd(schedule) ?? Effect.void
   const { name } = schedule
   const problem = nameProblem(name, 100)
@@ -167,7 +169,7 @@ export const add = Effect.fnUntraced(function* (schedule: Options): Effect.fn.Re
   return toListed(row)
 })
 
-const toListed = ({ next, v: _, ...row }: Row): Listed => ({ ...row, next: DateTime.makeUnsafe(next) })
+const toListed = ({ next, v: _, ...row }: Row): ScheduleEntry => ({ ...row, next: DateTime.makeUnsafe(next) })
 
 const pageSize = 500
 
@@ -188,7 +190,7 @@ const readRows = Effect.gen(function* () {
 })
 
 /** The schedules, by name. */
-export const list: Effect.Effect<ReadonlyArray<Listed>, ScheduleError, Storage> = Effect.map(readRows, (rows) =>
+export const list: Effect.Effect<ReadonlyArray<ScheduleEntry>, ScheduleError, Storage> = Effect.map(readRows, (rows) =>
   rows.map(({ row }) => toListed(row))
 )
 

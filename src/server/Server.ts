@@ -71,7 +71,7 @@ export {
   Unauthorized
 } from "./internal/http/auth.ts"
 export { type Frame, Position } from "./internal/position.ts"
-export { type AgentInfo, Runs, RunsError, type Status, type Taken } from "./internal/service.ts"
+export { type AgentInfo, Runs, RunsError, type Status, type Acceptance } from "./internal/service.ts"
 export { Caller, Principal, type Tenant, tenant, type ThreadRef } from "./internal/tenant.ts"
 
 /** The options of runs. */

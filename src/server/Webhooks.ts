@@ -37,7 +37,7 @@ import { Storage } from "../stores/Storage.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import { sha256 } from "../support/store/hash.ts"
-import { OnSettled, type Settled } from "./internal/settled.ts"
+import { OnSettled, type SettledWork } from "./internal/settled.ts"
 import * as shapes from "./internal/shapes.ts"
 import { keyBytes, shortest, standard } from "./internal/signature.ts"
 
@@ -110,7 +110,7 @@ const rulesOf = ({ allowPrivate }: Options): Network.Rules => ({
 })
 
 /** The body of a delivery. It has ids, and no word of the conversation. */
-const bodyOf = ({ agent, id, outcome, pending, threadId }: Settled, at: number): string => {
+const bodyOf = ({ agent, id, outcome, pending, threadId }: SettledWork, at: number): string => {
   const isWaiting = pending.length > 0
   const common = { thread: threadId, input: id, agent }
   const requests = pending.map((request) => ({ id: request.id, tool: request.toolName }))
@@ -208,7 +208,7 @@ export const layer = (options: Options): Layer.Layer<never, WebhooksError, Stora
         Effect.forever(Effect.flatMap(round, (millis) => Effect.raceFirst(Effect.sleep(millis), Deferred.await(woken))))
       )
 
-      const store = Effect.fnUntraced(function* (settled: Settled) {
+      const store = Effect.fnUntraced(function* (settled: SettledWork) {
         const at = yield* Clock.currentTimeMillis
         const body = bodyOf(settled, at)
         const kind: Kind = settled.pending.length > 0 ? "approval.needed" : "run.ended"

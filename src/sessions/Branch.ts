@@ -76,7 +76,7 @@ Use at most 600 words. Answer with the summary and nothing else.`
 })
 
 /** The rest of a branch. */
-export interface Left {
+export interface BranchRest {
   readonly leaf: Leaf
   /** The summary; `undefined` for a branch without messages. */
   readonly summary: Message.HumanMessage | undefined
@@ -116,7 +116,7 @@ export const leave = Effect.fnUntraced(function* <E, R>(
     /** Writes the summary. `Branch.summarizer`, or an agent of yours. */
     readonly summarizer: Agent.Agent<unknown, E, R>
   }
-): Effect.fn.Return<Left, SessionError | AgentError | NoSummary | E, SessionStore | R> {
+): Effect.fn.Return<BranchRest, SessionError | AgentError | NoSummary | E, SessionStore | R> {
   yield* refuseLeave(options) ?? Effect.void
   const { summarizer: agent, to } = options
   const store = yield* SessionStore

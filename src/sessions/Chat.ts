@@ -57,7 +57,7 @@ export interface Chat<out Output, out E, out R> {
   ) => Effect.Effect<AgentResult<Output>, E | AgentError | ChatBusy, Exclude<R, Journal>>
   /** Resumes the turn that was suspended, interrupted or cut off by a crash, and runs it to its end. */
   readonly resume: (
-    options?: Checkpoint.Decided
+    options?: Checkpoint.DecidedRun
   ) => Effect.Effect<AgentResult<Output>, E | AgentError | ChatBusy, Exclude<R, Journal>>
   /** Streams the events of a turn. The turn ends when the stream ends or is left. */
   readonly stream: (input: Agent.Input) => Stream.Stream<AgentEvent, E | AgentError | ChatBusy, Exclude<R, Journal>>

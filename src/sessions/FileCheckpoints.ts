@@ -47,7 +47,7 @@ import { makeEffectCheck, makeLayerCheck } from "../support/options/check.ts"
 import { attempt } from "./internal/checkpoints/disk.ts"
 import type { Aim } from "./internal/checkpoints/entry.ts"
 import { makeRecorder, type Place } from "./internal/checkpoints/recorder.ts"
-import { closedFolders, type Failed, removeTemporaries, restorePaths } from "./internal/checkpoints/restore.ts"
+import { closedFolders, type FailedPath, removeTemporaries, restorePaths } from "./internal/checkpoints/restore.ts"
 import { type Act, openRows, type Turn } from "./internal/checkpoints/rows.ts"
 import { emptySnapshot } from "./internal/checkpoints/scan.ts"
 import { isHalfWay, keepOverwritten, planSteps, type Step } from "./internal/checkpoints/steps.ts"
@@ -120,14 +120,14 @@ interface RestoreOptions {
 export type Outcome =
   | { readonly _tag: "Restored"; readonly paths: ReadonlyArray<string> }
   | { readonly _tag: "Refused"; readonly steps: ReadonlyArray<Step> }
-  | { readonly _tag: "Failed"; readonly paths: ReadonlyArray<Failed> }
+  | { readonly _tag: "Failed"; readonly paths: ReadonlyArray<FailedPath> }
 
 /** A repeated restore, which a crash had cut off. `kept` are paths that somebody changed since. */
-interface Completed {
+interface CompletedRestore {
   readonly threadId: string
   readonly restored: number
   readonly kept: ReadonlyArray<string>
-  readonly failed: ReadonlyArray<Failed>
+  readonly failed: ReadonlyArray<FailedPath>
 }
 
 /** A turn that is being recorded. `watch` wraps the agent's files and commands; `end` returns the changed paths. */
@@ -168,7 +168,7 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<Step>, SessionError>
   readonly content: (hash: string) => Effect.Effect<Uint8Array | undefined, SessionError>
   readonly restore: (options: RestoreOptions) => Effect.Effect<Outcome, SessionError, SessionStore>
-  readonly complete: Effect.Effect<ReadonlyArray<Completed>, SessionError, SessionStore>
+  readonly complete: Effect.Effect<ReadonlyArray<CompletedRestore>, SessionError, SessionStore>
   readonly copy: (from: string, to: string) => Effect.Effect<void, SessionError>
   readonly remove: (threadId: string) => Effect.Effect<void, SessionError>
 }
@@ -214,7 +214,7 @@ const make = (place: Place, options: Options): Service => {
       id: number,
       threadId: string,
       act: Act
-    ): Effect.fn.Return<ReadonlyArray<Failed>, Fault | SessionError, SessionStore> {
+    ): Effect.fn.Return<ReadonlyArray<FailedPath>, Fault | SessionError, SessionStore> {
       performing.add(id)
       const failed = yield* restorePaths(act.aims, act.modes, limits.fileBytes, rows.blob)
       if (failed.length > 0) {
@@ -265,7 +265,7 @@ const make = (place: Place, options: Options): Service => {
 
   /** A cut off restore does not write over what somebody changed since. */
   const complete = Effect.gen(function* () {
-    const results: Array<Completed> = []
+    const results: Array<CompletedRestore> = []
     for (const { act, id, threadId } of yield* rows.openActs) {
       if (act.pid !== process.pid ? isAlive(act.pid) : performing.has(id)) continue
       const ownAims = new Set(yield* Effect.filter(act.aims, (aim) => isHalfWay(aim, limits.fileBytes)))

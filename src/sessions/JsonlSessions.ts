@@ -22,7 +22,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
@@ -58,6 +58,6 @@ export const layer = (options: Options): Layer.Layer<SessionStore, SessionError,
 
 /** Like {@link layer}. Each option may be a `Config`. */
 export const layerConfig = (
-  options: Configured<Options>
+  options: ConfigOptions<Options>
 ): Layer.Layer<SessionStore, SessionError | Config.ConfigError, FileSystem.FileSystem | Path.Path> =>
   Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

@@ -16,11 +16,11 @@ import { SessionStore } from "../core/SessionStore.ts"
 import { type Each, listsBy, type Look, readsBy } from "./internal/memory/reads.ts"
 import * as Memory from "./internal/memory/thread.ts"
 import { make } from "./internal/store.ts"
-import type { Appended, Fault, Tables, Waits } from "./internal/tables.ts"
+import type { AppendOutcome, Fault, Tables, Waits } from "./internal/tables.ts"
 import { movedTo } from "./internal/transfer/moving.ts"
 import { waitsIn } from "./internal/waits.ts"
 
-const noThread: Appended = { _tag: "Refused", thread: undefined }
+const noThread: AppendOutcome = { _tag: "Refused", thread: undefined }
 
 const makeTables = (): Tables => {
   const threads = new Map<string, Memory.Memory>()

@@ -28,7 +28,7 @@ import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Redis } from "effect/persistence/Redis"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import * as Tables from "./internal/redis/tables.ts"
@@ -58,5 +58,5 @@ export const layer = (options?: Options): Layer.Layer<SessionStore, never, Redis
   )
 
 /** Like {@link layer}. Each option may be a `Config`. */
-export const layerConfig = (options: Configured<Options>): Layer.Layer<SessionStore, Config.ConfigError, Redis> =>
+export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<SessionStore, Config.ConfigError, Redis> =>
   Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

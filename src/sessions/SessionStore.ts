@@ -27,7 +27,7 @@ import * as shapes from "./internal/shapes.ts"
 import * as Copying from "./internal/transfer/copying.ts"
 import { type JournalOptions, makeJournal } from "./journal.ts"
 
-export type { Copied } from "./internal/transfer/copying.ts"
+export type { CopyResult } from "./internal/transfer/copying.ts"
 
 export * from "../core/SessionStore.ts"
 export { CopyError } from "./internal/transfer/copying.ts"
@@ -72,7 +72,7 @@ export const copy = (
     /** Tells people where the threads are now: the mark of the source and later failures contain it. No passwords. */
     readonly name: string
   }
-): Effect.Effect<Copying.Copied, SessionError | Copying.CopyError> =>
+): Effect.Effect<Copying.CopyResult, SessionError | Copying.CopyError> =>
   refuseCopy(options) ?? Copying.copy(source, target, options)
 
 /**

@@ -34,7 +34,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import * as Aside from "../support/store/sqliteThread.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -119,6 +119,6 @@ export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient | Sqlit
 
 /** Like {@link layer}. Each option may be a `Config`. */
 export const layerConfig = (
-  options: Configured<Options>
+  options: ConfigOptions<Options>
 ): Layer.Layer<SqlClient.SqlClient | SqliteClient, SqlError | Config.ConfigError> =>
   Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

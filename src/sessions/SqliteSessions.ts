@@ -20,7 +20,7 @@
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import type { SessionStore } from "../core/SessionStore.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
@@ -52,6 +52,6 @@ export const layer = (options: Options): Layer.Layer<SessionStore, SessionError>
 
 /** Like {@link layer}. Each option may be a `Config`. */
 export const layerConfig = (
-  options: Configured<Options>
+  options: ConfigOptions<Options>
 ): Layer.Layer<SessionStore, SessionError | Config.ConfigError> =>
   Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { Journal, Thread } from "../core/Journal.ts"
 import { make as failure, type SessionError } from "../core/SessionError.ts"
 import type { Leaf, NewEntry, Service } from "../core/SessionStore.ts"
-import { load, loadAt, type Loaded } from "./internal/checkpoint.ts"
+import { load, loadAt, type LoadedThread } from "./internal/checkpoint.ts"
 import { take } from "./internal/turns.ts"
 import { idsBehind, persistent } from "./internal/write.ts"
 
@@ -102,5 +102,5 @@ export const makeJournal = (store: Service, options?: JournalOptions): Journal["
 })
 
 /** Loads a thread at one moment, also while it grows. */
-export const loadThread = (store: Service, threadId: string): Effect.Effect<Loaded, SessionError> =>
+export const loadThread = (store: Service, threadId: string): Effect.Effect<LoadedThread, SessionError> =>
   persistent(load(store, threadId))

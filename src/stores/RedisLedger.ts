@@ -16,7 +16,7 @@ import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Redis } from "effect/persistence/Redis"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import { Ledger } from "../core/Ledger.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import { make } from "./internal/ledger/make.ts"
@@ -43,5 +43,5 @@ export const layer = (options?: Options): Layer.Layer<Ledger, never, Redis> =>
   )
 
 /** Like {@link layer}. Each option may be a `Config`. */
-export const layerConfig = (options: Configured<Options>): Layer.Layer<Ledger, Config.ConfigError, Redis> =>
+export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<Ledger, Config.ConfigError, Redis> =>
   Layer.unwrap(Effect.map(fromConfigured<Options>(options), layer))

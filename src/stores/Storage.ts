@@ -22,7 +22,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { type Configured, fromConfigured } from "../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import { failure } from "./internal/failure.ts"
 import * as Files from "./internal/file/table.ts"
@@ -83,7 +83,7 @@ export const layerFile = (options: FileOptions): Layer.Layer<Storage, never, Fil
 
 /** Like {@link layerFile}. Each option may be a `Config`. */
 export const layerFileConfig = (
-  options: Configured<FileOptions>
+  options: ConfigOptions<FileOptions>
 ): Layer.Layer<Storage, Config.ConfigError, FileSystem.FileSystem | Path.Path> =>
   Layer.unwrap(Effect.map(fromConfigured<FileOptions>(options), layerFile))
 

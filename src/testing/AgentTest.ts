@@ -30,7 +30,7 @@ import type { AgentResult } from "../core/AgentResult.ts"
 import type { ChatModel, ModelRequest } from "../core/ChatModel.ts"
 import type { JsonObject } from "../core/Json.ts"
 import { callIds, type Message, text as textOf } from "../core/Message.ts"
-import { difference, differences, type Expected } from "./internal/differences.ts"
+import { difference, differences, type Expectation } from "./internal/differences.ts"
 import type { Turn } from "./internal/turn.ts"
 import { requests, script, type TestModel } from "./TestChatModel.ts"
 
@@ -109,7 +109,7 @@ export const pairingProblems = (messages: ReadonlyArray<Message>): ReadonlyArray
 type Text = string | RegExp | ((actual: string) => boolean)
 
 type ExpectedEvent<Event extends AgentEvent> = Event extends AgentEvent
-  ? { readonly _tag: Event["_tag"] } & { readonly [Key in Exclude<keyof Event, "_tag">]?: Expected<Event[Key]> }
+  ? { readonly _tag: Event["_tag"] } & { readonly [Key in Exclude<keyof Event, "_tag">]?: Expectation<Event[Key]> }
   : never
 
 /** A run to check: its input, the turns of its model, and the expected outcome. */
@@ -125,7 +125,7 @@ export interface Scenario<O, E, R> {
   /** Moves the `TestClock` by this time while the run waits. Default: none. */
   readonly adjust?: Duration.Input | undefined
   /** Only the fields that are present are checked. Further fields are those of `AgentResult`. */
-  readonly expect: Omit<{ readonly [Key in keyof AgentResult<O>]?: Expected<AgentResult<O>[Key]> }, "messages"> & {
+  readonly expect: Omit<{ readonly [Key in keyof AgentResult<O>]?: Expectation<AgentResult<O>[Key]> }, "messages"> & {
     /** Role and text of every message of the run. */
     readonly messages?: ReadonlyArray<readonly [role: Message["role"], text: Text]> | undefined
     /** Every tool call of the model in order: its name, or its name with arguments and result. */
@@ -134,7 +134,7 @@ export interface Scenario<O, E, R> {
           | string
           | {
               readonly name: string
-              readonly arguments?: Expected<JsonObject> | undefined
+              readonly arguments?: Expectation<JsonObject> | undefined
               readonly result?: Text | undefined
               readonly isError?: boolean | undefined
             }
@@ -145,7 +145,7 @@ export interface Scenario<O, E, R> {
     /** Tags of events that must not occur. */
     readonly absent?: ReadonlyArray<AgentEvent["_tag"]> | undefined
     /** The tag or fields of the error that the run must fail with. Without it the run must succeed. */
-    readonly failure?: string | Expected<E | AgentError> | undefined
+    readonly failure?: string | Expectation<E | AgentError> | undefined
   }
 }
 

@@ -30,7 +30,7 @@ export interface Form {
 }
 
 /** The answer of a client, by any protocol. */
-export interface Answered {
+export interface ClientAnswer {
   readonly action?: unknown
   readonly content?: unknown
 }
@@ -119,7 +119,7 @@ const parseValue = (text: string): Json => Result.getOrElse(decodeJson(text), ()
 /** Turns an answer into a decision. */
 export const decisionOf = (
   request: Approval.Request,
-  { action, content }: Answered,
+  { action, content }: ClientAnswer,
   able: Able = {}
 ): Approval.Decision => {
   if (action !== "accept")

@@ -109,7 +109,7 @@ const fetchPage = (url: URL, maxBytes: number, userAgent: string, accept: string
     )
   )
 
-type Fetched = Effect.Success<ReturnType<typeof fetchPage>>
+type FetchedPage = Effect.Success<ReturnType<typeof fetchPage>>
 
 const appendLinks = (markdown: string, links: ReadonlyArray<string>): string =>
   links.length === 0
@@ -120,7 +120,7 @@ const appendLinks = (markdown: string, links: ReadonlyArray<string>): string =>
 const maxDocument = 2_000_000
 
 /** Reads the text of a response by its kind. */
-const readText = (fetched: Fetched, mode: "article" | "text" | "raw") =>
+const readText = (fetched: FetchedPage, mode: "article" | "text" | "raw") =>
   Effect.gen(function* () {
     const { bytes, contentType, url } = fetched
     const kind = decode.kindOf(bytes, contentType, url)

@@ -20,7 +20,7 @@ import * as judging from "../support/http/rules.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
 import { Browser, BrowserError } from "./Browser.ts"
 import { downloadFile, performAction } from "./internal/browser/actions.ts"
-import { addNote, openContext, type Opened, recoverContext } from "./internal/browser/contexts.ts"
+import { addNote, openContext, type OpenContext, recoverContext } from "./internal/browser/contexts.ts"
 import { attempt, launch } from "./internal/browser/launch.ts"
 import type { Snapshot } from "./internal/browser/model.ts"
 import { maxElements, readTree } from "./internal/browser/snapshot.ts"
@@ -57,7 +57,7 @@ const waitForLoad = (page: Page) =>
   Effect.ignore(attempt(() => page.waitForLoadState("domcontentloaded", { timeout: 3000 })))
 
 const takeSnapshot = Effect.fnUntraced(function* (
-  opened: Opened,
+  opened: OpenContext,
   timeout: number
 ): Effect.fn.Return<Snapshot, BrowserError> {
   const { page } = opened
@@ -81,10 +81,10 @@ const takeSnapshot = Effect.fnUntraced(function* (
 })
 
 /** Keeps one context for each thread, and closes the least recently used one beyond `maxContexts`. */
-const makeContexts = Effect.fnUntraced(function* (open: Effect.Effect<Opened, BrowserError>, maxContexts: number) {
+const makeContexts = Effect.fnUntraced(function* (open: Effect.Effect<OpenContext, BrowserError>, maxContexts: number) {
   const scope = yield* Effect.scope
   const lock = yield* Semaphore.make(1)
-  const contexts = new Map<string, Fiber.Fiber<Opened, BrowserError>>()
+  const contexts = new Map<string, Fiber.Fiber<OpenContext, BrowserError>>()
 
   const close = (thread: string) =>
     Effect.suspend(() => {
@@ -144,7 +144,7 @@ export const layer = (options: Options): Layer.Layer<Browser, BrowserError> =>
       const { close, get } = yield* makeContexts(openContext(chromium), options.maxContexts ?? 16)
 
       /** Runs work in the context of a thread, one at a time. */
-      const useContext = <A>(thread: string, work: (opened: Opened) => Effect.Effect<A, BrowserError>) =>
+      const useContext = <A>(thread: string, work: (opened: OpenContext) => Effect.Effect<A, BrowserError>) =>
         Effect.flatMap(get(thread), (opened) =>
           opened.turn.withPermit(
             Effect.catch(work(opened), (problem) => recoverContext(opened, problem, timeout, close(thread)))

@@ -80,7 +80,7 @@ const writer = Agent.make({
     "You answer a question from notes. Cite the source behind each statement by its number, as [1]; cite no other numbers, say nothing that is not in the notes, and say where sources contradict each other."
 })
 
-interface Read {
+interface ReadSource {
   readonly number: number
   readonly title: string | undefined
   readonly url: string
@@ -91,7 +91,7 @@ interface Read {
 const removeBadCitations = (text: string, numbers: ReadonlySet<number>): string =>
   text.replaceAll(/ ?\[(\d{1,4})\]/g, (whole, number: string) => (numbers.has(Number(number)) ? whole : ""))
 
-const render = (pages: ReadonlyArray<Read>): string =>
+const render = (pages: ReadonlyArray<ReadSource>): string =>
   pages
     .map(
       ({ notes, number, title, url }) =>
@@ -169,7 +169,7 @@ export const make = (
         )
       }
       const sourceState = yield* state.get(slot)
-      const findings: ReadonlyArray<Read> = useful.flatMap(({ notes, source, url }) =>
+      const findings: ReadonlyArray<ReadSource> = useful.flatMap(({ notes, source, url }) =>
         numbered(sourceState, [source]).map(({ number }) => ({ number, title: source.title, url, notes }))
       )
       const notes = render(findings)

@@ -69,7 +69,7 @@ export interface Options {
 }
 
 /** The result of work on a branch. `kept` is the folder, if it stays to preserve nested repositories. */
-export interface Worked<A> {
+export interface BranchWork<A> {
   readonly value: A
   readonly branch: string
   /** Last commit of the work. Missing if nothing changed. */
@@ -80,7 +80,7 @@ export interface Worked<A> {
 }
 
 /** The outcome of a merge of one branch. */
-type Merged =
+type MergeOutcome =
   | { readonly _tag: "Merged"; readonly branch: string; readonly commit: string }
   | { readonly _tag: "UpToDate"; readonly branch: string }
   | {
@@ -135,7 +135,7 @@ interface Tree {
 }
 
 /** The commit of a closed worktree, or the reason why it stays open. */
-type Closed = Result.Result<Omit<Worked<unknown>, "value" | "branch">, ToolError.ToolError>
+type ClosedWorktree = Result.Result<Omit<BranchWork<unknown>, "value" | "branch">, ToolError.ToolError>
 
 /** The folder of the repository. */
 const repositoryOf = ({ paths }: SandboxService, { repository = paths?.cwd ?? "/" }: Options): string => repository
@@ -211,7 +211,7 @@ const hasNested = Effect.fnUntraced(function* ({ git, head }: Tree, last: string
 const commitTree = Effect.fnUntraced(function* (
   tree: Tree,
   options: Options
-): Effect.fn.Return<Omit<Worked<unknown>, "value" | "branch">, ToolError.ToolError, Sandbox> {
+): Effect.fn.Return<Omit<BranchWork<unknown>, "value" | "branch">, ToolError.ToolError, Sandbox> {
   // The work may have changed settings.
   const git = yield* Commands.makeSafe(tree.git.repository, identity(options))
   const at = yield* Commands.attempt(git, ["symbolic-ref", "--quiet", "HEAD"])
@@ -232,7 +232,7 @@ const commitTree = Effect.fnUntraced(function* (
 })
 
 /** Commits all changes of a worktree, and removes its folder unless that would lose something. */
-const closeTree = (tree: Tree, options: Options): Effect.Effect<Closed, never, Sandbox> =>
+const closeTree = (tree: Tree, options: Options): Effect.Effect<ClosedWorktree, never, Sandbox> =>
   commitTree(tree, options).pipe(
     Effect.tap(({ kept }) =>
       kept === undefined
@@ -254,7 +254,7 @@ const workIn = <A, E, R>(
   work: Effect.Effect<A, E, R>,
   options: Options
 ): Effect.Effect<
-  { readonly branch: string; readonly exit: Exit.Exit<A, E>; readonly closed: Closed },
+  { readonly branch: string; readonly exit: Exit.Exit<A, E>; readonly closed: ClosedWorktree },
   ToolError.ToolError,
   Exclude<R, Sandbox | Backend | Processes.ProcessTable> | Sandbox
 > =>
@@ -293,14 +293,14 @@ export const runOnBranch = <A, E, R>(
   work: Effect.Effect<A, E, R>,
   options: Options = {}
 ): Effect.Effect<
-  Worked<A>,
+  BranchWork<A>,
   E | ToolError.ToolError,
   Exclude<R, Sandbox | Backend | Processes.ProcessTable> | Sandbox
 > =>
   refuseRun(options) ??
   Effect.flatMap(
     workIn(branch, work, options),
-    ({ branch, exit, closed }): Effect.Effect<Worked<A>, E | ToolError.ToolError> => {
+    ({ branch, exit, closed }): Effect.Effect<BranchWork<A>, E | ToolError.ToolError> => {
       if (Exit.isFailure(exit)) {
         return Result.isSuccess(closed)
           ? Effect.failCause(exit.cause)
@@ -317,14 +317,14 @@ const findConflicts = Effect.fnUntraced(function* (branch: string, git: Commands
   const names = yield* Commands.run(git, [...diffArgs, "--name-only", "-z"])
   const diff = yield* Commands.attempt(git, diffArgs)
   const files = names.stdout.split("\0").filter((file) => file !== "")
-  return { _tag: "Conflicts", branch, files, diff: cut(diff.stdout, 12_000) } satisfies Merged
+  return { _tag: "Conflicts", branch, files, diff: cut(diff.stdout, 12_000) } satisfies MergeOutcome
 })
 
 /** Merges one branch, and undoes an incomplete merge. */
 const mergeBranch = Effect.fnUntraced(function* (
   branchName: string,
   options: Options
-): Effect.fn.Return<Merged, ToolError.ToolError, Sandbox> {
+): Effect.fn.Return<MergeOutcome, ToolError.ToolError, Sandbox> {
   const branch = yield* Names.checkBranch(branchName)
   const git = yield* makeGit(options)
   const head = (yield* Commands.run(git, ["rev-parse", "HEAD"])).stdout.trim()
@@ -333,7 +333,7 @@ const mergeBranch = Effect.fnUntraced(function* (
     const answer = yield* Commands.attempt(git, ["merge", ...how, branch])
     if (answer.exitCode === 0) {
       const commit = (yield* Commands.run(git, ["rev-parse", "HEAD"])).stdout.trim()
-      const merged: Merged = commit === head ? { _tag: "UpToDate", branch } : { _tag: "Merged", branch, commit }
+      const merged: MergeOutcome = commit === head ? { _tag: "UpToDate", branch } : { _tag: "Merged", branch, commit }
       return merged
     }
     const conflicts = yield* findConflicts(branch, git)
@@ -366,7 +366,7 @@ const refuseMerge = makeEffectCheck("Worktrees.merge", shapes.worktreesMerge)
 export const merge = (
   branches: ReadonlyArray<string>,
   options: Options = {}
-): Effect.Effect<ReadonlyArray<Merged>, ToolError.ToolError, Sandbox> =>
+): Effect.Effect<ReadonlyArray<MergeOutcome>, ToolError.ToolError, Sandbox> =>
   refuseMerge(options) ??
   Effect.gen(function* () {
     const status = ["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty"]
@@ -381,7 +381,7 @@ export const merge = (
     Effect.flatMap(Sandbox, (sandbox) => lockOf(sandbox, repositoryOf(sandbox, options)).withPermit(merging))
   )
 
-const renderMerge = (merged: Merged): string => {
+const renderMerge = (merged: MergeOutcome): string => {
   switch (merged._tag) {
     case "Merged":
       return `${merged.branch}: merged, as ${merged.commit.slice(0, 10)}.`
@@ -393,7 +393,7 @@ const renderMerge = (merged: Merged): string => {
 }
 
 /** Describes a branch for the lead agent. */
-const describeBranch = (branch: string, closed: Closed): string => {
+const describeBranch = (branch: string, closed: ClosedWorktree): string => {
   if (Result.isFailure(closed)) return closed.failure.message
   const { changes, commit: at, kept } = closed.success
   const inner = kept === undefined ? "" : `\nThe folder ${kept} is kept: it has repositories of their own in it.`

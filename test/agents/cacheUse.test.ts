@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import { cacheUseOf, describeUse } from "../../src/agents/internal/cacheUse.ts"
 import * as SessionStore from "../../src/core/SessionStore.ts"
 
-type Stored = SessionStore.Stored
+type Stored = SessionStore.StoredEntry
 
 const minute = 60_000
 let count = 0

@@ -78,7 +78,7 @@ export const canMount = ((): boolean => {
   }
 })()
 
-const kindOf = (found: fs.Stats): Subject.Found["kind"] =>
+const kindOf = (found: fs.Stats): Subject.FoundEntry["kind"] =>
   found.isFile() ? "file" : found.isDirectory() ? "directory" : found.isSymbolicLink() ? "link" : "other"
 
 /** The files of the machine, by node. */

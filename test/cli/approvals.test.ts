@@ -5,7 +5,7 @@ import { FileTools, MemoryBackend } from "effect-deepagents/backends"
 import fc from "fast-check"
 import { automatic, makeDesk } from "../../src/cli/internal/approvals/desk.ts"
 import * as Dialog from "../../src/cli/internal/approvals/dialog.ts"
-import { describeWithOrigin, learn, type Learned, likeOf } from "../../src/cli/internal/approvals/learned.ts"
+import { describeWithOrigin, learn, type LearnedRules, likeOf } from "../../src/cli/internal/approvals/learned.ts"
 import { makePermits } from "../../src/cli/internal/approvals/permits.ts"
 import { previewOf } from "../../src/cli/internal/approvals/preview.ts"
 import { styleOf } from "../../src/cli/internal/render/style.ts"
@@ -28,7 +28,7 @@ const run = (command: string, more?: Partial<Approval.Request>) => request("exec
 describe("what always means", () => {
   const learned = (...asked: ReadonlyArray<Approval.Request>) =>
     asked.map((one) => learn(one, likeOf(one, permits), "chat"))
-  const isFree = (before: ReadonlyArray<Learned>, now: Approval.Request) =>
+  const isFree = (before: ReadonlyArray<LearnedRules>, now: Approval.Request) =>
     automatic(now, "ask", permits, before)?._tag === "Approve"
 
   it("is an action for commands that are known, each part of a line by itself, and in words", () => {

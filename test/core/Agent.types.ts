@@ -92,7 +92,7 @@ const mayAsk = (_run: unknown, calls: ReadonlyArray<unknown>) =>
     )
   )
 const asking = Middleware.make({ asks: true, name: "asking", rulings: mayAsk })
-expectTypeOf(asking).toEqualTypeOf<Middleware.Asking<never, Audit>>()
+expectTypeOf(asking).toEqualTypeOf<Middleware.AskingMiddleware<never, Audit>>()
 const suspended = Agent.make({ name: "a", prompt: "", middleware: [asking] })
 expectTypeOf(suspended).toEqualTypeOf<
   Agent.Agent<string | undefined, ModelError.ModelError, ChatModel.ChatModel | Audit>

@@ -30,7 +30,7 @@ expectTypeOf(servers.call(tool, {}, { onQuestion: () => ask })).toEqualTypeOf<
 >()
 
 expectTypeOf(Mcp.make()).toEqualTypeOf<
-  Middleware.Asking<McpError.McpError, Servers | ToolContext.ToolContext | ChatModel.ChatModel>
+  Middleware.AskingMiddleware<McpError.McpError, Servers | ToolContext.ToolContext | ChatModel.ChatModel>
 >()
 
 // What a server's agents and tools need is what it needs, but for those who decide: those are its clients.

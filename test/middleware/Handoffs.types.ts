@@ -27,4 +27,4 @@ expectTypeOf(Agent.make({ name: "lead", prompt: "", middleware: [Handoffs.make({
 expectTypeOf(
   Agent.make({ name: "lead", prompt: "", middleware: [Memory.make({ sources: [] }), Skills.make({ sources: [] })] })
 ).toEqualTypeOf<Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Backend.Backend>>()
-expectTypeOf(Skills.scan([])).toEqualTypeOf<Effect.Effect<Skills.Found, never, Backend.Backend>>()
+expectTypeOf(Skills.scan([])).toEqualTypeOf<Effect.Effect<Skills.ScanResult, never, Backend.Backend>>()

@@ -163,7 +163,7 @@ describe("HumanInTheLoop", () => {
     )
   )
 
-  it.effect.each<readonly [string, ReadonlyArray<Middleware.Middleware<unknown> | Middleware.Asking>]>([
+  it.effect.each<readonly [string, ReadonlyArray<Middleware.Middleware<unknown> | Middleware.AskingMiddleware>]>([
     ["a rule", [HumanInTheLoop.make({ destructive: true })]],
     ["a policy", Result.getOrThrow(Policy.compile([{ annotations: { destructive: "ask" } }])).middleware],
     ["a secret", [Taint.make({ trusted: ["look", "s__pay"], secrets: { look: ["bills"] } })]]

@@ -87,7 +87,7 @@ expectTypeOf(
     },
     map: judge,
     reduce: (found) => {
-      expectTypeOf(found).toEqualTypeOf<ReadonlyArray<MapReduce.Found<Goal.Judgement>>>()
+      expectTypeOf(found).toEqualTypeOf<ReadonlyArray<MapReduce.PartAnswer<Goal.Judgement>>>()
       return Effect.as(
         Effect.forEach(found, ({ answer }) => (Result.isFailure(answer) ? new NoLuck() : Effect.void)),
         1

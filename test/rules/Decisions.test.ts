@@ -20,7 +20,7 @@ const makeRandom = (seed: number) => {
 
 const logistic = (x: number): number => 1 / (1 + Math.exp(-x))
 
-interface Sample extends Decisions.Labelled {
+interface Sample extends Decisions.LabelledDecision {
   readonly truth: number
 }
 
@@ -49,7 +49,8 @@ const costOf = (
     return sum + (settled === "yes" ? (one.isYes ? 0 : wrongYes) : one.isYes ? wrongNo : 0)
   }, 0) / samples.length
 
-const errorOf = (samples: ReadonlyArray<Decisions.Labelled>): number => Decisions.calibrate(samples).error.stated
+const errorOf = (samples: ReadonlyArray<Decisions.LabelledDecision>): number =>
+  Decisions.calibrate(samples).error.stated
 
 const settleTruth = (one: Sample, { no, yes }: { readonly yes: number; readonly no: number }) =>
   one.truth >= yes ? "yes" : one.truth <= no ? "no" : "person"
@@ -93,7 +94,7 @@ describe("Decisions.calibrate", () => {
 
   it("leaves everything to a person below 200 labels, and below ten of each outcome", () => {
     const labels = sample(1_000, makeRandom(3))
-    const settled = (some: ReadonlyArray<Decisions.Labelled>) => {
+    const settled = (some: ReadonlyArray<Decisions.LabelledDecision>) => {
       const { isReady, settle } = Decisions.calibrate(some)
       const seen = settings.flatMap((costs) => labels.map(({ probability }) => settle(costs)(probability)))
       return [isReady, new Set(seen).size === 1 && seen[0] === "person"]

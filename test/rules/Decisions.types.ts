@@ -21,7 +21,7 @@ DecisionModels.layerSystemOne({ model: "kev-4b" })
 // Failures and needs are those of the records, and of the model.
 expectTypeOf(Decisions.labelled(Audit.records(), { rules: "" })).toEqualTypeOf<
   Effect.Effect<
-    ReadonlyArray<Decisions.Labelled>,
+    ReadonlyArray<Decisions.LabelledDecision>,
     AiError.AiError | Stream.Error<ReturnType<typeof Audit.records>>,
     DecisionModel.DecisionModel | SessionStore.SessionStore
   >

@@ -9,7 +9,7 @@ import { scaled } from "../scale.ts"
 
 const compile = (...policies: ReadonlyArray<Policy.Policy>) => Result.getOrThrow(Policy.compile(policies))
 
-type Call = Parameters<Policy.Compiled["explain"]>[0]
+type Call = Parameters<Policy.CompiledPolicies["explain"]>[0]
 
 const verbOf = ({ ruling }: Ruling.Verdict) => effects[ruling._tag]
 

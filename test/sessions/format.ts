@@ -9,7 +9,7 @@ import { Schema } from "effect"
 import { AgentEvent, Journal, type Json, Message } from "effect-deepagents"
 import { ThreadEvent } from "effect-deepagents/durable"
 import * as fc from "fast-check"
-import { Done } from "../../src/core/loop/records/records.ts"
+import { DoneRecord } from "../../src/core/loop/records/records.ts"
 import { Suspension } from "../../src/core/thread/suspension.ts"
 import { schema as outcomeSchema } from "../../src/durable/internal/outcome.ts"
 import { Decide, Send } from "../../src/durable/internal/protocol.ts"
@@ -27,7 +27,7 @@ export const records = {
   threadEvent: ThreadEvent.ThreadEvent,
   outcome: outcomeSchema(Schema.String),
   suspension: Suspension,
-  inside: Done,
+  inside: DoneRecord,
   send: Schema.Struct(Send.fields),
   decide: Schema.Struct(Decide.fields)
 } satisfies { readonly [name: string]: Schema.Codec<unknown, unknown> }

@@ -155,10 +155,10 @@ const perform = Effect.fnUntraced(function* (store: SessionStore.Service, step: 
 
 /** All pages of what waits. */
 const waiting = Effect.fnUntraced(function* (store: SessionStore.Service, limit: number) {
-  const found: Array<SessionStore.Waiting> = []
+  const found: Array<SessionStore.WaitingRequest> = []
   let cursor: string | undefined
   do {
-    const page: SessionStore.Listing<SessionStore.Waiting> = yield* store.waiting({
+    const page: SessionStore.Listing<SessionStore.WaitingRequest> = yield* store.waiting({
       limit,
       ...(cursor === undefined ? {} : { cursor })
     })
@@ -170,7 +170,7 @@ const waiting = Effect.fnUntraced(function* (store: SessionStore.Service, limit:
 
 /** What reading all threads gives. */
 const truth = Effect.fnUntraced(function* (store: SessionStore.Service) {
-  const found: Array<SessionStore.Waiting> = []
+  const found: Array<SessionStore.WaitingRequest> = []
   for (const thread of (yield* store.list({ limit: 1_000 })).items) {
     const { checkpoint } = yield* loadThread(store, thread.threadId)
     if (checkpoint === undefined) continue
@@ -178,7 +178,7 @@ const truth = Effect.fnUntraced(function* (store: SessionStore.Service) {
       if (one.rule !== Approval.byTime) found.push({ threadId: thread.threadId, request: one })
     }
   }
-  const order = ({ request: { at, id }, threadId: thread }: SessionStore.Waiting) => `${at} ${id} ${thread}`
+  const order = ({ request: { at, id }, threadId: thread }: SessionStore.WaitingRequest) => `${at} ${id} ${thread}`
   return found.sort((left, right) => (order(left) < order(right) ? -1 : 1))
 })
 

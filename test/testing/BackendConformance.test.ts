@@ -179,7 +179,7 @@ const broken: ReadonlyArray<readonly [what: string, check: string, wrong: Break]
       edit: (path, edits) =>
         Effect.reduce(
           edits,
-          (): Backend.Edited => ({ path, replaced: 0, lines: [], version: "" }),
+          (): Backend.EditResult => ({ path, replaced: 0, lines: [], version: "" }),
           (_, edit) => it.edit(path, [edit])
         )
     })

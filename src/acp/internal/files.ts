@@ -88,7 +88,7 @@ export const withEditor = (
         const { isNew, text } = yield* look(path)
         if (isNew && settings?.version === undefined) {
           yield* writeText("write", path, content)
-          return { path, created: true, version: versionOf(content) } satisfies Backend.Written
+          return { path, created: true, version: versionOf(content) } satisfies Backend.WriteResult
         }
         if (text === undefined) return yield* sandbox.write(path, content, settings)
         if (settings?.create === true) {
@@ -98,7 +98,7 @@ export const withEditor = (
           return yield* conflict("write", path)
         }
         yield* writeText("write", path, content)
-        return { path, created: false, version: versionOf(content) } satisfies Backend.Written
+        return { path, created: false, version: versionOf(content) } satisfies Backend.WriteResult
       })
     )
 

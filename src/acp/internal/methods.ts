@@ -12,7 +12,7 @@ import type { Connection, Draft, Methods, Request } from "./connection.ts"
 import { decodeAnswer, optional } from "./decode.ts"
 import { fail, ofStore } from "./failures.ts"
 import { makeLists } from "./lists.ts"
-import type { Opening } from "./model.ts"
+import type { SessionOpening } from "./model.ts"
 import { makeRegistry, type Parts } from "./registry.ts"
 import { cancel, commandsOf, type Live, review, runPrompt, send } from "./session.ts"
 import * as Settings from "./settings.ts"
@@ -49,7 +49,7 @@ interface Place {
   readonly mcpServers?: ReadonlyArray<typeof McpServer.Type>
 }
 
-const openingOf = (sessionId: string, isNew: boolean, place: Place): Opening => ({
+const openingOf = (sessionId: string, isNew: boolean, place: Place): SessionOpening => ({
   threadId: sessionId,
   isNew,
   cwd: place.cwd,

@@ -48,7 +48,7 @@ export interface Setting {
 }
 
 /** The outcome of a slash command: a message to the agent, or Markdown to show. */
-export type Said =
+export type CommandOutcome =
   | { readonly _tag: "Send"; readonly input: Agent.Input }
   | { readonly _tag: "Show"; readonly markdown: string }
 
@@ -72,7 +72,7 @@ export interface Command {
   readonly name: string
   readonly description: string
   readonly argument?: string | undefined
-  readonly run: (argument: string, ask: Ask) => Effect.Effect<Said, AcpError>
+  readonly run: (argument: string, ask: Ask) => Effect.Effect<CommandOutcome, AcpError>
 }
 
 /**
@@ -103,7 +103,7 @@ export interface Session {
  * - `cwd`, `folders`: the working folder, and further ones
  * - `servers`: the MCP servers that the client hands over
  */
-export interface Opening {
+export interface SessionOpening {
   readonly threadId: string
   readonly isNew: boolean
   readonly cwd: string

@@ -13,7 +13,7 @@ import type { Choice, Gate } from "./model.ts"
 import { withFolder } from "./paths.ts"
 
 /** A request on its way to a person. */
-export interface Asked {
+export interface PermissionRequest {
   readonly client: Client
   readonly sessionId: string
   readonly cwd: string
@@ -28,7 +28,7 @@ type Option = Choice["options"][number]
 
 /** Asks with options. Gives the id of a listed option; `undefined` for any other answer. */
 const choose = (
-  { client, sessionId }: Pick<Asked, "client" | "sessionId">,
+  { client, sessionId }: Pick<PermissionRequest, "client" | "sessionId">,
   toolCall: Acp.ToolCallUpdate,
   options: ReadonlyArray<Option>
 ): Effect.Effect<string | undefined> =>
@@ -61,7 +61,7 @@ export const askChoice = (client: Client, sessionId: string, toolCallId: string,
 
 const nobody = "the person at the editor did not allow it"
 
-const contentOf = ({ change, cwd, request }: Asked): ReadonlyArray<Acp.ToolCallContent> =>
+const contentOf = ({ change, cwd, request }: PermissionRequest): ReadonlyArray<Acp.ToolCallContent> =>
   change === undefined
     ? [{ type: "content", content: { type: "text", text: visible(request.description) } }]
     : [
@@ -74,7 +74,7 @@ const contentOf = ({ change, cwd, request }: Asked): ReadonlyArray<Acp.ToolCallC
       ]
 
 /** Asks whether a call may run. */
-const askApproval = Effect.fnUntraced(function* (inquiry: Asked) {
+const askApproval = Effect.fnUntraced(function* (inquiry: PermissionRequest) {
   const { gate, request, toolCallId } = inquiry
   const always = request.byPerson === true ? undefined : gate.always(request)
   const options: ReadonlyArray<Option> = [
@@ -100,7 +100,7 @@ const askApproval = Effect.fnUntraced(function* (inquiry: Asked) {
 const able: Form.Able = { many: true }
 
 /** Asks by a form of the client. */
-const askForm = Effect.fnUntraced(function* ({ client, request, sessionId, toolCallId }: Asked) {
+const askForm = Effect.fnUntraced(function* ({ client, request, sessionId, toolCallId }: PermissionRequest) {
   const answered = yield* Effect.option(client.elicit(sessionId, toolCallId, Form.make(request, able)))
   return answered._tag === "Some"
     ? Form.decisionOf(request, answered.value, able)
@@ -121,7 +121,7 @@ const noForms =
   "the editor has no forms, so nobody can be asked for words here. Decide by yourself, or end with the question in your answer"
 
 /** Asks field by field, by options. A field that takes words can't be asked so. */
-const askFields = Effect.fnUntraced(function* (inquiry: Asked) {
+const askFields = Effect.fnUntraced(function* (inquiry: PermissionRequest) {
   const { request, toolCallId } = inquiry
   const { message, requestedSchema } = Form.make(request)
   const fields = Object.entries(requestedSchema.properties)
@@ -159,7 +159,7 @@ const isQuestion = ({ allow, answer }: Approval.Request): boolean =>
   (answer !== undefined && allow.includes("respond")) || !allow.includes("approve")
 
 /** Asks the person at the client. A client that dies, fails or answers nonsense refuses. */
-export const askPerson = (inquiry: Asked): Effect.Effect<Approval.Decision> => {
+export const askPerson = (inquiry: PermissionRequest): Effect.Effect<Approval.Decision> => {
   if (!isQuestion(inquiry.request)) return askApproval(inquiry)
   return Predicate.isObject(inquiry.client.can().elicitation?.form) ? askForm(inquiry) : askFields(inquiry)
 }

@@ -8,7 +8,7 @@ import type { Service as Store } from "../../core/SessionStore.ts"
 import type { AcpError } from "../AcpError.ts"
 import type { Client } from "./client.ts"
 import { fail } from "./failures.ts"
-import type { Opening, Session } from "./model.ts"
+import type { SessionOpening, Session } from "./model.ts"
 import type { Sdk } from "./sdk.ts"
 import { cancel, type Live, makeLive } from "./session.ts"
 
@@ -18,7 +18,7 @@ export interface Parts<R> {
   readonly store: Effect.Effect<Store, AcpError, Scope.Scope>
   readonly name: string
   readonly version: string
-  readonly open: (opening: Opening) => Effect.Effect<Session, AcpError, R | Scope.Scope>
+  readonly open: (opening: SessionOpening) => Effect.Effect<Session, AcpError, R | Scope.Scope>
   readonly makeId: Effect.Effect<string>
   readonly login: ReadonlyArray<{ readonly id: string; readonly name: string; readonly args: ReadonlyArray<string> }>
 }
@@ -36,7 +36,7 @@ export interface Registry {
   /** Reads the facts about a stored session. Fails for an unknown id. */
   readonly check: (method: string, sessionId: string) => Effect.Effect<void, AcpError>
   /** Opens a session. Only one of two requests for the same session does. */
-  readonly open: (method: string, client: Client, opening: Opening) => Effect.Effect<Live, AcpError>
+  readonly open: (method: string, client: Client, opening: SessionOpening) => Effect.Effect<Live, AcpError>
   readonly close: (live: Live) => Effect.Effect<void>
 }
 
@@ -49,7 +49,7 @@ export const makeRegistry = Effect.fnUntraced(function* <R>(
   const openingIds = new Set<string>()
   const store = Effect.provideContext(parts.store, context)
 
-  const begin = Effect.fnUntraced(function* (method: string, client: Client, opening: Opening) {
+  const begin = Effect.fnUntraced(function* (method: string, client: Client, opening: SessionOpening) {
     yield* Effect.forEach([opening.cwd, ...opening.folders], (folder) => checkFolder(method, folder))
     const threads = yield* store
     const own = yield* Scope.fork(scope)

@@ -26,14 +26,14 @@ import { AcpError } from "../AcpError.ts"
 import type { Client } from "./client.ts"
 import { contentOf, wordsOf } from "./content.ts"
 import { withEditor } from "./files.ts"
-import type { Ask, Opening, Session } from "./model.ts"
+import type { Ask, SessionOpening, Session } from "./model.ts"
 import { askChoice, askPerson } from "./permission.ts"
 import * as Settings from "./settings.ts"
 import { withTerminal } from "./terminal.ts"
 import * as Updates from "./updates.ts"
 
 /** A request that waits for a decision. */
-interface Waiting {
+interface WaitingRequest {
   readonly request: Approval.Request
   readonly decided: Deferred.Deferred<Approval.Decision>
 }
@@ -47,7 +47,7 @@ interface Turn {
 
 /** An open session, and its changing state. */
 export interface Live {
-  readonly opening: Opening
+  readonly opening: SessionOpening
   readonly session: Session
   readonly scope: Scope.Closeable
   readonly client: Client
@@ -55,7 +55,7 @@ export interface Live {
   readonly place: Updates.Place
   /** Requests of which the client knows the call, by their ids. */
   readonly announced: Map<string, Deferred.Deferred<void>>
-  readonly waiting: Set<Waiting>
+  readonly waiting: Set<WaitingRequest>
   state: Updates.State
   /** The end of the thread that the client knows, and the number of messages up to it. */
   seen: { readonly leaf: string | null; readonly messages: number }
@@ -150,7 +150,7 @@ const makeApprovals = (live: Live, machine: Sandbox.Service): Approval.Approvals
     if (request.rule === Approval.byTime) return yield* Effect.never
     const change = yield* Effect.orElseSucceed(Change.ofCall(machine, request), () => undefined)
     yield* Deferred.await(announcedOf(live, request.id))
-    const one: Waiting = { request, decided: yield* Deferred.make<Approval.Decision>() }
+    const one: WaitingRequest = { request, decided: yield* Deferred.make<Approval.Decision>() }
     const answer = askPerson({
       client,
       sessionId: opening.threadId,

@@ -81,7 +81,7 @@ export const withTerminal = (
         Effect.onError(() => Effect.ignore(client.request("terminal/kill", at)))
       )
       const { output, truncated } = yield* Effect.mapError(client.request("terminal/output", at), toBackendError)
-      return { output, truncated, exitCode: exitCodeOf(ended) } satisfies Sandbox.Executed
+      return { output, truncated, exitCode: exitCodeOf(ended) } satisfies Sandbox.ExecuteResult
     })
     return yield* Effect.ensuring(run, Effect.ignore(client.request("terminal/release", at)))
   })

@@ -1,6 +1,6 @@
 /** The share of the input of threads that came from the provider's cache, and the reasons for misses. */
 import type { AiMessage } from "../../core/Message.ts"
-import type { Stored } from "../../core/SessionStore.ts"
+import type { StoredEntry } from "../../core/SessionStore.ts"
 
 /** The events between two rounds, if the second round did not find the first in the cache. */
 export type Break = "summary" | "model" | "pause" | "run" | "request" | "none"
@@ -25,7 +25,7 @@ interface Round {
   readonly at: number
 }
 
-const breakOf = (before: Round, after: Round, between: ReadonlyArray<Stored>, isCached: boolean): Break => {
+const breakOf = (before: Round, after: Round, between: ReadonlyArray<StoredEntry>, isCached: boolean): Break => {
   if (!isCached) return "none"
   if (between.some(({ entry }) => entry._tag === "Compaction")) return "summary"
   if (before.message.model !== after.message.model) return "model"
@@ -34,7 +34,7 @@ const breakOf = (before: Round, after: Round, between: ReadonlyArray<Stored>, is
 }
 
 /** Reads the use of the cache from the entries of a thread, in their order. */
-export const cacheUseOf = (entries: ReadonlyArray<Stored>): CacheUse => {
+export const cacheUseOf = (entries: ReadonlyArray<StoredEntry>): CacheUse => {
   const breaks: Array<Break> = []
   const isCached = entries.some(
     ({ entry }) =>
@@ -42,7 +42,7 @@ export const cacheUseOf = (entries: ReadonlyArray<Stored>): CacheUse => {
   )
   let [input, read] = [0, 0]
   let last: Round | undefined
-  let between: Array<Stored> = []
+  let between: Array<StoredEntry> = []
   for (const one of entries) {
     const { at, entry } = one
     if (entry._tag !== "Message" || entry.message.role !== "ai" || entry.message.usage === undefined) {

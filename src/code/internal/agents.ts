@@ -36,7 +36,7 @@ const fromFailure = (error: unknown): Refusal => {
   return refuse(message, reason)
 }
 
-type Answering<A> = Effect.Effect<A, Refusal, unknown>
+type AgentAnswer<A> = Effect.Effect<A, Refusal, unknown>
 
 const optionAt = (args: JsonObject, key: string): string | undefined => {
   const value = args[key]
@@ -54,7 +54,7 @@ const findAgent = (agents: ReadonlyArray<AnyAgent>, args: Json): Result.Result<A
 }
 
 /** The answer as JSON. Values of an output schema arrive encoded. */
-const ask = ({ onUsage }: Agents, agent: AnyAgent, prompt: string, session: string | undefined): Answering<Json> =>
+const ask = ({ onUsage }: Agents, agent: AnyAgent, prompt: string, session: string | undefined): AgentAnswer<Json> =>
   Effect.mapError(
     Effect.flatMap(Agent.delegate(agent, prompt, session === undefined ? {} : { session }), (result) => {
       onUsage?.(result.usage)
@@ -121,7 +121,7 @@ const askInSchema = Effect.fnUntraced(function* (
 })
 
 /** Answers `agent(prompt, { agent, session, schema })`. */
-export const answerAgent = (all: Agents, args: Json): Answering<Json> =>
+export const answerAgent = (all: Agents, args: Json): AgentAnswer<Json> =>
   Effect.gen(function* () {
     const { agents, askCounts } = all
     const agent = yield* Effect.fromResult(findAgent(agents, args))

@@ -14,7 +14,7 @@ import { totalTokens } from "../../core/Usage.ts"
 import { valueAt } from "../../support/json/valueAt.ts"
 import type { Catalogue } from "../../support/text/catalogue.ts"
 import { cut } from "../../support/text/text.ts"
-import type { Asked } from "../Scripts.ts"
+import type { ScriptCall } from "../Scripts.ts"
 import { type AnyAgent, answerAgent } from "./agents.ts"
 import { declare } from "./declarations.ts"
 import { type Refusal, refuse } from "./host.ts"
@@ -47,7 +47,7 @@ export const findDefinition = ({ tools }: Pick<World, "tools">, toolName: string
 }
 
 /** The name of a call: of the tool that it means, whatever its spelling. */
-export const nameOf = (world: Pick<World, "tools">, { kind, name }: Asked): string =>
+export const nameOf = (world: Pick<World, "tools">, { kind, name }: ScriptCall): string =>
   kind === "tool" ? (findDefinition(world, name)?.name ?? name) : name
 
 const callTool = (world: World, toolName: string, args: Json): Effect.Effect<Json, Refusal> => {
@@ -122,7 +122,7 @@ const budget = ({ calls, context, made }: World, name: string): Effect.Effect<Js
 }
 
 /** Answers one call of a script. */
-export const answerCall = (world: World, { given, kind, name }: Asked): Effect.Effect<Json, Refusal, unknown> =>
+export const answerCall = (world: World, { given, kind, name }: ScriptCall): Effect.Effect<Json, Refusal, unknown> =>
   Effect.suspend((): Effect.Effect<Json, Refusal, unknown> => {
     world.made++
     switch (kind) {

@@ -7,7 +7,7 @@ import * as Tool from "../../core/Tool.ts"
 import { ToolContext } from "../../core/ToolContext.ts"
 import * as ToolError from "../../core/ToolError.ts"
 import { cut } from "../../support/text/text.ts"
-import type { Asked, Limits, ScriptError, Told } from "../Scripts.ts"
+import type { ScriptCall, Limits, ScriptError, ScriptLine } from "../Scripts.ts"
 import type { AnyAgent } from "./agents.ts"
 import { agentTool, answerCall, findDefinition, nameOf, type World } from "./answers.ts"
 import * as Continued from "./continued.ts"
@@ -121,11 +121,11 @@ export const executeScript = Effect.fnUntraced(function* (call: Call) {
   const script = yield* Continued.open(context, key, continues)
   const { now, outcomes, seed } = script
   let count = 0
-  const onDone = ({ given, kind, name }: Asked): void => {
+  const onDone = ({ given, kind, name }: ScriptCall): void => {
     if (kind !== "tool" || findDefinition(world, name)?.annotations.readOnly === true) return
     doneCalls.push(`${name}(${cut(JSON.stringify(given), 200)})`)
   }
-  const tell = (message: Told): Effect.Effect<void> => {
+  const tell = (message: ScriptLine): Effect.Effect<void> => {
     if (message.kind === "text") print(printed, message.text)
     return count++ < mostTold ? context.emit(progressOf(message)) : Effect.void
   }

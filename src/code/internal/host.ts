@@ -10,13 +10,13 @@ import type * as Scope from "effect/Scope"
 import type { Json } from "../../core/Json.ts"
 import {
   type Answer,
-  type Asked,
+  type ScriptCall,
   type Program,
   type Rest,
   type Script,
   ScriptError,
   Scripts,
-  type Told
+  type ScriptLine
 } from "../Scripts.ts"
 import { defaults, Depth } from "./pool.ts"
 
@@ -35,8 +35,8 @@ export interface Door<R> {
    * Answers a call. A failure is the rejection of the script's promise. A defect ends the script from outside: no script
    * can catch it.
    */
-  readonly answer: (call: Asked) => Effect.Effect<Json, Refusal, R>
-  readonly tell: (message: Told) => Effect.Effect<void, never, R>
+  readonly answer: (call: ScriptCall) => Effect.Effect<Json, Refusal, R>
+  readonly tell: (message: ScriptLine) => Effect.Effect<void, never, R>
   /** Keeps the call of the script at work, so that it is not suspended meanwhile (`ToolContext.working`). */
   readonly working: <A, E, R2>(work: Effect.Effect<A, E, R2>) => Effect.Effect<A, E, R2>
   /**
@@ -86,7 +86,7 @@ const awaitDelivery = (under: Under, answer: Answer): Effect.Effect<void> =>
   )
 
 /** Begins a call. From its end until the script has the answer and rests, it counts as work. */
-const beginCall = <R>(under: Under, door: Door<R>, call: Asked): Effect.Effect<void, never, R> => {
+const beginCall = <R>(under: Under, door: Door<R>, call: ScriptCall): Effect.Effect<void, never, R> => {
   const deliver = (answer: Answer): Effect.Effect<void> =>
     Effect.suspend(() => {
       under.open--

@@ -5,26 +5,26 @@ import { Backend } from "../../core/Backend.ts"
 import { type Json, stringify } from "../../core/Json.ts"
 import { sha256Sync } from "../../support/store/sha256.ts"
 import { cut, cutMiddle } from "../../support/text/text.ts"
-import type { Told } from "../Scripts.ts"
+import type { ScriptLine } from "../Scripts.ts"
 
 /** The most characters that are kept of one script. Further lines are counted only. */
 const maxKept = 8_000_000
 
 /** The lines that a script has printed. */
-export interface Printed {
+export interface PrintedLines {
   readonly lines: Array<string>
   length: number
   dropped: number
 }
 
 /** The progress of a script, from its lines and phases: `message` is shown as it is. */
-export const progressOf = ({ kind, text }: Told): Json => ({
+export const progressOf = ({ kind, text }: ScriptLine): Json => ({
   [kind === "phase" ? "phase" : "message"]: cut(text, 2_000)
 })
 
-export const makePrinted = (): Printed => ({ lines: [], length: 0, dropped: 0 })
+export const makePrinted = (): PrintedLines => ({ lines: [], length: 0, dropped: 0 })
 
-export const print = (printed: Printed, line: string): void => {
+export const print = (printed: PrintedLines, line: string): void => {
   if (printed.length + line.length > maxKept) {
     printed.dropped++
     return
@@ -34,7 +34,7 @@ export const print = (printed: Printed, line: string): void => {
 }
 
 /** The printed lines, and the value that the script returned. */
-export const textOf = ({ dropped, lines }: Printed, value: Json | undefined): string =>
+export const textOf = ({ dropped, lines }: PrintedLines, value: Json | undefined): string =>
   [
     ...lines,
     ...(dropped === 0 ? [] : [`[${dropped} lines were too long to keep]`]),

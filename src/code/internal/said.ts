@@ -2,7 +2,7 @@
 import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import type { Json } from "../../core/Json.ts"
-import { type Asked, type Rest, ScriptError, type Told } from "../Scripts.ts"
+import { type ScriptCall, type Rest, ScriptError, type ScriptLine } from "../Scripts.ts"
 import { scriptName } from "./messages.ts"
 
 type Item = readonly [id: number, kind: string, name: string, json: string]
@@ -45,8 +45,8 @@ const broken = new ScriptError({
 const readItems = (text: string): Result.Result<Rest, ScriptError> => {
   const items: unknown = JSON.parse(text)
   if (!Array.isArray(items)) return Result.fail(broken)
-  const calls: Array<Asked> = []
-  const messages: Array<Told> = []
+  const calls: Array<ScriptCall> = []
+  const messages: Array<ScriptLine> = []
   for (const item of items) {
     if (!isItem(item)) return Result.fail(broken)
     const [id, kind, name, json] = item

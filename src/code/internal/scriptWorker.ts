@@ -24,7 +24,7 @@ const page = 65_536
 const maxStack = 256 * 1024
 
 /** The script that runs, with the functions of its prelude. */
-interface Running {
+interface RunningScript {
   readonly runtime: QuickJSRuntime
   readonly context: QuickJSContext
   readonly handles: Array<QuickJSHandle>
@@ -42,12 +42,12 @@ const memory = new WebAssembly.Memory({ initial: 256, maximum: Math.max(256, Mat
 const engine = "default" in variant ? variant.default : variant
 const quickjs = await newQuickJSWASMModuleFromVariant(newVariant(engine, { wasmMemory: memory }))
 
-let running: Running | undefined
+let running: RunningScript | undefined
 
-const timeOf = (script: Running): number => script.spent + performance.now() - script.since
+const timeOf = (script: RunningScript): number => script.spent + performance.now() - script.since
 
 /** Runs code of the script, and counts its time. All that may call the script's code goes through here. */
-const compute = <A>(script: Running, work: () => A): A => {
+const compute = <A>(script: RunningScript, work: () => A): A => {
   script.since = performance.now()
   const result = work()
   script.spent = timeOf(script)
@@ -55,7 +55,7 @@ const compute = <A>(script: Running, work: () => A): A => {
   return result
 }
 
-const failed = (id: number, script: Running | undefined, fault: Fault, message: string, stack = ""): Report => ({
+const failed = (id: number, script: RunningScript | undefined, fault: Fault, message: string, stack = ""): Report => ({
   id,
   _tag: "Failed",
   spent: script?.spent ?? 0,
@@ -65,7 +65,7 @@ const failed = (id: number, script: Running | undefined, fault: Fault, message: 
 })
 
 /** Describes an error that passed the promise of a script: a syntax error, or an interruption. */
-const failedWith = (id: number, script: Running, error: QuickJSHandle, fault: Fault): Report => {
+const failedWith = (id: number, script: RunningScript, error: QuickJSHandle, fault: Fault): Report => {
   const { context } = script
   const readText = (key: string): string =>
     compute(script, () => {
@@ -81,7 +81,7 @@ const failedWith = (id: number, script: Running, error: QuickJSHandle, fault: Fa
 }
 
 /** Runs due jobs, and reports the new calls and lines of the script. */
-const rest = (id: number, script: Running): Report => {
+const rest = (id: number, script: RunningScript): Report => {
   const { context, drain, runtime } = script
   if (drain === undefined) return failed(id, script, "Crashed", "The script has not begun.")
   const jobs = compute(script, () => runtime.executePendingJobs())
@@ -98,7 +98,7 @@ const rest = (id: number, script: Running): Report => {
 }
 
 /** Calls a function of the prelude with a handle. */
-const callWith = (script: Running, target: QuickJSHandle, argument: QuickJSHandle) => {
+const callWith = (script: RunningScript, target: QuickJSHandle, argument: QuickJSHandle) => {
   const called = compute(script, () => script.context.callFunction(target, script.context.undefined, argument))
   argument.dispose()
   return called
@@ -140,7 +140,7 @@ const begin = async ({
   if (typeof code !== "string") return failed(id, undefined, "Syntax", `SyntaxError: ${code.problem}`)
   const runtime = quickjs.newRuntime()
   const context = runtime.newContext()
-  const script: Running = {
+  const script: RunningScript = {
     runtime,
     context,
     handles: [],

@@ -15,17 +15,17 @@ import * as Message from "../Message.ts"
 import type { Input, RunOptions } from "../runOptions.ts"
 import * as shapes from "../schema/shapes.ts"
 import type { SessionError } from "../SessionError.ts"
-import { isOpen, mend, type Reopened, reopen } from "../thread/history.ts"
+import { isOpen, mend, type ReopenedHistory, reopen } from "../thread/history.ts"
 import { decide, openRequests, type Suspension, suspension, waitingCalls } from "../thread/suspension.ts"
 import { nothingSpent, type Spent, type Usage, zero } from "../Usage.ts"
-import type { Compiled } from "./definition.ts"
+import type { CompiledAgent } from "./definition.ts"
 import type { OpenCall } from "./live.ts"
-import { seal, type Sealed } from "./records/seal.ts"
+import { seal, type SealedThread } from "./records/seal.ts"
 
-export const fail = ({ definition }: Compiled, reason: Reason): AgentError =>
+export const fail = ({ definition }: CompiledAgent, reason: Reason): AgentError =>
   new AgentError({ agent: definition.name, reason })
 
-const failInput = (compiled: Compiled, problem: string) =>
+const failInput = (compiled: CompiledAgent, problem: string) =>
   Result.fail(fail(compiled, { _tag: "InvalidInput", problem }))
 
 export const isResume = (input: Input): input is Resume => typeof input === "object" && "_tag" in input
@@ -101,7 +101,7 @@ const toMessages = (input: Exclude<Input, Resume>): ReadonlyArray<Message.Messag
 const isBlank = ({ content, role }: Message.Message): boolean =>
   role === "human" && content.every((block) => block.type === "text" && block.text.trim() === "")
 
-export interface Beginning {
+export interface RunBeginning {
   readonly inputs: ReadonlyArray<Message.Message>
   /** Results in the input that answer earlier turns: `messages` has them already, the journal does not. */
   readonly lateResults: ReadonlyArray<Message.Message>
@@ -113,7 +113,7 @@ export interface Beginning {
   /** The turn to resume. */
   readonly turn: Message.AiMessage | undefined
   /** The calls of that turn without an answer, and the calls behind them. */
-  readonly open: Reopened["open"]
+  readonly open: ReopenedHistory["open"]
   /** The traces that an earlier run left of these calls. */
   readonly traces: ReadonlyMap<string, OpenCall["trace"]>
   readonly suspension: Suspension | null
@@ -132,12 +132,12 @@ const fresh = {
 }
 
 export const prepare = (
-  compiled: Compiled,
+  compiled: CompiledAgent,
   input: Input,
   options: RunOptions,
   thread: Thread | undefined,
   inherited: ReadonlyArray<Decision>
-): Result.Result<Beginning, AgentError> => {
+): Result.Result<RunBeginning, AgentError> => {
   if (compiled.problem !== undefined) {
     return Result.fail(fail(compiled, { _tag: "InvalidAgent", problem: compiled.problem }))
   }
@@ -156,12 +156,12 @@ export const prepare = (
 }
 
 const beginWith = (
-  compiled: Compiled,
+  compiled: CompiledAgent,
   inputs: ReadonlyArray<Message.Message>,
   history: ReadonlyArray<Message.Message>,
   state: AgentState.Snapshot,
   hasThread: boolean
-): Result.Result<Beginning, AgentError> => {
+): Result.Result<RunBeginning, AgentError> => {
   const problem = problemOf(inputs, history, hasThread)
   if (problem !== undefined) return failInput(compiled, problem)
   // A suspension that can't be read is void too: it is certain of nothing.
@@ -195,7 +195,7 @@ const join = (
   history: ReadonlyArray<Message.Message>,
   inputs: ReadonlyArray<Message.Message>,
   earlier: Suspension | null
-): Pick<Beginning, "messages" | "inputs" | "lateResults"> => {
+): Pick<RunBeginning, "messages" | "inputs" | "lateResults"> => {
   const { messages, missing } = mend(history, earlier)
   if (inputs.every(({ role }) => role === "human"))
     return { messages, inputs: missing.length === 0 ? inputs : [...missing, ...inputs], lateResults: [] }
@@ -211,11 +211,11 @@ const join = (
 }
 
 const resumeFrom = (
-  compiled: Compiled,
+  compiled: CompiledAgent,
   decisions: ReadonlyArray<Decision>,
   checkpoint: Checkpoint,
   inherited: ReadonlyArray<Decision>
-): Result.Result<Beginning, AgentError> => {
+): Result.Result<RunBeginning, AgentError> => {
   const savedSuspension = AgentState.read(checkpoint.state, suspension)
   if (Result.isFailure(savedSuspension)) {
     const problem = savedSuspension.failure.message
@@ -246,13 +246,13 @@ const resumeFrom = (
 }
 
 /** True when the checkpoint was taken inside a round: its calls are open, or its program is. */
-const isRoundOpen = ({ definition }: Compiled, { messages, open }: Reopened): boolean =>
+const isRoundOpen = ({ definition }: CompiledAgent, { messages, open }: ReopenedHistory): boolean =>
   open.length > 0 || (definition.program !== undefined && messages.at(-1)?.role !== "ai")
 
 const isExecutable = ({ stopReason }: Message.AiMessage): boolean => stopReason === "toolCalls" || stopReason === "stop"
 
 /** The traces of an earlier run: a suspension knows which calls began; without one, each of them may have. */
-const tracesOf = (turn: Message.AiMessage | undefined, current: Suspension | null): Beginning["traces"] => {
+const tracesOf = (turn: Message.AiMessage | undefined, current: Suspension | null): RunBeginning["traces"] => {
   const all = turn !== undefined && isExecutable(turn) ? turn.toolCalls.map(({ id }) => id) : []
   return new Map([
     ...(current?.unknown ?? all).map((id) => [id, "unknown"] as const),
@@ -262,10 +262,10 @@ const tracesOf = (turn: Message.AiMessage | undefined, current: Suspension | nul
 
 /** Opens the thread of a run, and takes its turn. Without a journal the run would lose the thread, so it fails. */
 export const openThread = Effect.fnUntraced(function* (
-  compiled: Compiled,
+  compiled: CompiledAgent,
   threadId: string,
   input: Input
-): Effect.fn.Return<Sealed & { readonly lease: unknown }, AgentError, Scope.Scope> {
+): Effect.fn.Return<SealedThread & { readonly lease: unknown }, AgentError, Scope.Scope> {
   const journal = yield* Effect.serviceOption(Journal)
   if (Option.isNone(journal)) {
     const problem =

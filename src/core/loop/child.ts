@@ -20,7 +20,7 @@ import { ToolContext } from "../ToolContext.ts"
 import { make as toolError } from "../ToolError.ts"
 import { nothingSpent, zero } from "../Usage.ts"
 import { callProblem, fail, isResume } from "./beginning.ts"
-import { type Compiled, compile, type Definition, readAnswer, withoutSuspending } from "./definition.ts"
+import { type CompiledAgent, compile, type Definition, readAnswer, withoutSuspending } from "./definition.ts"
 import { interpret } from "./interpret.ts"
 import { type Attempt, type Live, liveOf } from "./live.ts"
 import * as Inside from "./records/inside.ts"
@@ -66,7 +66,7 @@ export const inherited = Effect.flatMap(ToolContext, ({ run }) =>
 )
 
 /** Compiles a sub-agent under its parent: it can be suspended only if the parent can. */
-const under = (parent: Live, compiled: Compiled, suspends: boolean): Compiled => {
+const under = (parent: Live, compiled: CompiledAgent, suspends: boolean): CompiledAgent => {
   const { inherited } = parent.compiled
   const whole = inherited.length === 0 ? compiled : compile(compiled.definition, inherited)
   return suspends || !whole.suspends ? whole : withoutSuspending(whole)
@@ -89,7 +89,7 @@ const digest = (input: Input, history: ReadonlyArray<Message.Message> | undefine
 const checkDelegate = check(shapes.agentDelegate)
 
 /** Runs a sub-agent inside the tool call that is being executed. */
-export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: Input, options: ChildOptions) {
+export const delegate = Effect.fnUntraced(function* (compiled: CompiledAgent, input: Input, options: ChildOptions) {
   const problem = checkDelegate(options) ?? callProblem(input, {})
   if (problem !== undefined) return yield* fail(compiled, { _tag: "InvalidInput", problem })
   const context = yield* ToolContext
@@ -128,7 +128,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: Compiled, input: 
 const converse = Effect.fnUntraced(function* (
   attempt: Attempt,
   place: string,
-  compiled: Compiled,
+  compiled: CompiledAgent,
   input: Input,
   options: ChildOptions
 ) {
@@ -190,7 +190,7 @@ const converse = Effect.fnUntraced(function* (
 /** The result that a sub-agent had when the call was run before. */
 const answered = Effect.fnUntraced(function* (
   parent: Live,
-  { definition }: Compiled,
+  { definition }: CompiledAgent,
   { messages, spent, state }: Inside.Conversation,
   { from, rounds, stopReason, text, to, usage }: End
 ) {
@@ -228,7 +228,7 @@ interface Within {
 const begin = Effect.fnUntraced(function* (
   parent: Live,
   callId: string,
-  compiled: Compiled,
+  compiled: CompiledAgent,
   input: Input,
   options: RunOptions,
   within: Within
@@ -265,7 +265,7 @@ const begin = Effect.fnUntraced(function* (
 
 /** The output of a sub-agent, if it has one. */
 export const answerOf = <O>(
-  { definition }: Compiled,
+  { definition }: CompiledAgent,
   { output, stopReason, text }: AgentResult<O>
 ): Effect.Effect<Exclude<O, undefined>, AgentError> => {
   const isSaid = definition.program !== undefined || definition.output !== undefined || text !== ""

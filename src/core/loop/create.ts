@@ -17,9 +17,9 @@ import { MessageLog } from "../MessageLog.ts"
 import type { ModelError } from "../ModelError.ts"
 import type { Input, RunOptions } from "../runOptions.ts"
 import { zero } from "../Usage.ts"
-import { type Beginning, callProblem, fail, isResume, openThread, prepare } from "./beginning.ts"
+import { type RunBeginning, callProblem, fail, isResume, openThread, prepare } from "./beginning.ts"
 import { reopened } from "./calls/calls.ts"
-import type { Compiled } from "./definition.ts"
+import type { CompiledAgent } from "./definition.ts"
 import type { Hub } from "./hub.ts"
 import {
   type Control,
@@ -36,7 +36,7 @@ import {
 import { openCallId } from "./program.ts"
 import { divide, forgetOthers, ofEarlier } from "./records/inside.ts"
 import { charge, note, noteShared, prefixOf } from "./records/journal.ts"
-import type { Sealed } from "./records/seal.ts"
+import type { SealedThread } from "./records/seal.ts"
 import * as Store from "./records/store.ts"
 import { emit } from "./report.ts"
 import { call, makeNextTurn } from "./turn.ts"
@@ -58,10 +58,10 @@ export interface Place {
   readonly onLive?: ((live: Live) => void) | undefined
 }
 
-type Opened = Sealed & { readonly lease: unknown }
+type OpenThread = SealedThread & { readonly lease: unknown }
 
 /** Reads the model, which a program may lack. The types ask for one, but Node runs code without checking them. */
-const readModel = Effect.fnUntraced(function* (compiled: Compiled) {
+const readModel = Effect.fnUntraced(function* (compiled: CompiledAgent) {
   const model = Option.getOrUndefined(yield* Effect.serviceOption(ChatModel))
   if (model !== undefined || compiled.definition.program !== undefined) return model
   const problem =
@@ -71,7 +71,7 @@ const readModel = Effect.fnUntraced(function* (compiled: Compiled) {
 
 /** Makes a run: reads its input, reports its start, opens its session. It opens them in `scope`. */
 export const create = Effect.fnUntraced(function* (
-  compiled: Compiled,
+  compiled: CompiledAgent,
   input: Input,
   options: RunOptions,
   place: Place,
@@ -85,7 +85,7 @@ export const create = Effect.fnUntraced(function* (
   const { parent } = place
   const { decisions: inherited = [] } = parent ?? {}
   const threadId = options.threadId ?? parent?.run.threadId
-  const opened: Opened | undefined =
+  const opened: OpenThread | undefined =
     options.threadId === undefined
       ? undefined
       : yield* Scope.provide(openThread(compiled, options.threadId, input), scope)
@@ -145,8 +145,8 @@ export const create = Effect.fnUntraced(function* (
 
 /** The ids of all open work: calls of a turn, or the question of a program that resumes or keeps its records. */
 const openIds = (
-  { definition: { program } }: Compiled,
-  { messages, open }: Beginning,
+  { definition: { program } }: CompiledAgent,
+  { messages, open }: RunBeginning,
   isTrusted: boolean,
   isResumed: boolean
 ): ReadonlyArray<string> => {
@@ -162,8 +162,8 @@ interface Parts extends Pick<OwnRun, "model" | "threadId" | "state" | "scope"> {
 
 /** Makes the public half of a run. A literal: V8 turns objects that grow piece by piece into hash tables. */
 const makeRun = (
-  compiled: Compiled,
-  { messages, rounds, spent, usage }: Beginning,
+  compiled: CompiledAgent,
+  { messages, rounds, spent, usage }: RunBeginning,
   { parent }: Place,
   origin: Origin,
   { beganAt, model, records, scope, state, threadId }: Parts,
@@ -207,9 +207,9 @@ const makeRun = (
 /** Makes the journal of a run (its own or its parent's), its log and its records of open calls. */
 const makeRecords = Effect.fnUntraced(function* (
   { parent, place }: Place,
-  opened: Opened | undefined,
+  opened: OpenThread | undefined,
   threadId: string | undefined,
-  { messages, suspension }: Beginning,
+  { messages, suspension }: RunBeginning,
   inside: Inside | undefined
 ) {
   const recorder: Recorder | undefined =
@@ -234,7 +234,7 @@ const makeRecords = Effect.fnUntraced(function* (
   } satisfies Records
 })
 
-const makeTurn = (compiled: Compiled, run: OwnRun, origin: Origin, session: ModelSession): Turn => ({
+const makeTurn = (compiled: CompiledAgent, run: OwnRun, origin: Origin, session: ModelSession): Turn => ({
   next: makeNextTurn(run, compiled, session, makeMeasure({ origin, run })),
   systemPrompt: "",
   toolset: compiled.toolset,
@@ -257,7 +257,7 @@ const callIdsIn = (messages: ReadonlyArray<Message>): Set<string> => {
 }
 
 const reportStart = Effect.fnUntraced(function* (
-  { definition }: Compiled,
+  { definition }: CompiledAgent,
   origin: Origin,
   model: Service | undefined,
   threadId: string | undefined,
@@ -279,7 +279,7 @@ const reportStart = Effect.fnUntraced(function* (
 })
 
 /** Notes the repairs of a thread whose signature does not hold, and warns of them. */
-const repairThread = Effect.fnUntraced(function* (live: Live, opened: Opened | undefined) {
+const repairThread = Effect.fnUntraced(function* (live: Live, opened: OpenThread | undefined) {
   for (const entry of opened?.repairs ?? []) note(live.records, entry)
   if (opened?.problem === undefined) return
   const message = `The signature of this thread does not hold: ${opened.problem}. Its approvals for good no longer count.`
@@ -292,8 +292,8 @@ const openLater = (opening: Effect.Effect<ModelSession, ModelError>): ModelSessi
 
 /** Makes the state of a run. Changes are reported, and noted if the journal keeps them. */
 const openState = (
-  compiled: Compiled,
-  { state }: Beginning,
+  compiled: CompiledAgent,
+  { state }: RunBeginning,
   parent: Live | undefined,
   origin: Origin,
   records: Records

@@ -56,7 +56,7 @@ type Hook<Name extends keyof Middleware<unknown, unknown>> = NonNullable<Middlew
 
 type DynamicTools = Extract<Hook<"tools">, (...args: never) => unknown>
 
-export interface Compiled {
+export interface CompiledAgent {
   readonly definition: Definition
   readonly problem: string | undefined
   readonly toolset: Toolset
@@ -200,7 +200,7 @@ export const withoutNamed = (
 }
 
 /** The same agent without suspension: its questions go to `Approvals`, or are refused. */
-export const withoutSuspending = (compiled: Compiled): Compiled => ({ ...compiled, suspends: false })
+export const withoutSuspending = (compiled: CompiledAgent): CompiledAgent => ({ ...compiled, suspends: false })
 
 type AnyMiddleware = Middleware<unknown, unknown>
 
@@ -223,7 +223,7 @@ export const reachOf = (definition: Definition): ReadonlySet<string> =>
   reachIn(fixedTools(definition, hooks(allOf(definition, []), "tools")), definition.program)
 
 /** Compiles a definition. `inherited` is the middleware of its parents: outermost. */
-export const compile = (definition: Definition, inherited: ReadonlyArray<AnyMiddleware> = []): Compiled => {
+export const compile = (definition: Definition, inherited: ReadonlyArray<AnyMiddleware> = []): CompiledAgent => {
   const middleware = allOf(definition, inherited)
   const offers = hooks(middleware, "tools")
   const tools = fixedTools(definition, offers)

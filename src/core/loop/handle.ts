@@ -10,18 +10,18 @@ import type * as Content from "../Content.ts"
 import { IdGenerator } from "../IdGenerator.ts"
 import { human, type HumanMessage } from "../Message.ts"
 import type { Handle, Input, RunOptions } from "../runOptions.ts"
-import type { Compiled } from "./definition.ts"
+import type { CompiledAgent } from "./definition.ts"
 import * as Hub from "./hub.ts"
 import { interpret } from "./interpret.ts"
 import type { Control, Live } from "./live.ts"
 
-export const run = (compiled: Compiled, input: Input, options: RunOptions) =>
+export const run = (compiled: CompiledAgent, input: Input, options: RunOptions) =>
   Effect.flatMap(IdGenerator, (makeId) =>
     interpret(compiled, input, options, { runId: makeId(), hub: Hub.make(), control: undefined, parent: undefined })
   )
 
 /** Runs as a stream: one reader, there from the start, and gone with the run. */
-export const stream = (compiled: Compiled, input: Input, options: RunOptions) =>
+export const stream = (compiled: CompiledAgent, input: Input, options: RunOptions) =>
   fromPull((scope) =>
     Effect.flatMap(IdGenerator, (makeId) => {
       const hub = Hub.make()
@@ -46,7 +46,7 @@ const readEvents = (hub: Hub.Hub) =>
 const toHuman = (message: Content.Input | HumanMessage): HumanMessage =>
   typeof message === "string" || !("role" in message) ? human(message) : message
 
-export const start = Effect.fnUntraced(function* (compiled: Compiled, input: Input, options: RunOptions) {
+export const start = Effect.fnUntraced(function* (compiled: CompiledAgent, input: Input, options: RunOptions) {
   const makeId = yield* IdGenerator
   const runId = makeId()
   const hub = Hub.make()

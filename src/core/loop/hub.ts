@@ -9,15 +9,15 @@ import type { AgentEvent } from "../AgentEvent.ts"
 /** The number of events that a reader may be behind before the run waits for it. */
 const capacity = 64
 
-type Taken = Pull.Pull<Array.NonEmptyReadonlyArray<AgentEvent>, unknown>
+type NextEvents = Pull.Pull<Array.NonEmptyReadonlyArray<AgentEvent>, unknown>
 
 /** A reader of events: `pull` takes the unread events, or the end of the hub. */
 interface Reader {
-  readonly pull: Taken
+  readonly pull: NextEvents
   buffer: ReadonlyArray<AgentEvent> & { push(event: AgentEvent): void }
   exit: Exit.Exit<unknown, unknown> | undefined
   /** Resumes the waiting reader. An interrupted reader ignores it. */
-  wake: ((next: Taken) => void) | undefined
+  wake: ((next: NextEvents) => void) | undefined
   isWaking: boolean
 }
 
@@ -113,7 +113,7 @@ export const end = (hub: Hub, exit: Exit.Exit<unknown, unknown>): void => {
 }
 
 /** Takes the unread events of a reader, or its end; `undefined` when it must wait. */
-const take = (hub: Hub, reader: Reader): Taken | undefined => {
+const take = (hub: Hub, reader: Reader): NextEvents | undefined => {
   const events = reader.buffer
   if (Array.isReadonlyArrayNonEmpty(events)) {
     reader.buffer = []

@@ -17,13 +17,13 @@ import type { Input, RunOptions } from "../runOptions.ts"
 import { Held } from "../thread/parts.ts"
 import { suspension } from "../thread/suspension.ts"
 import { zero } from "../Usage.ts"
-import type { Beginning } from "./beginning.ts"
+import type { RunBeginning } from "./beginning.ts"
 import { voided } from "./calls/gatekeepers.ts"
 import * as Tools from "./calls/tools.ts"
 import { create, type Place } from "./create.ts"
-import type { Compiled } from "./definition.ts"
+import type { CompiledAgent } from "./definition.ts"
 import type { Live, Origin } from "./live.ts"
-import { type Ending, loop } from "./loop.ts"
+import { type RunEnd, loop } from "./loop.ts"
 import { withAnswerTool } from "./output.ts"
 import { programmed } from "./program.ts"
 import { slotsOf } from "./records/inside.ts"
@@ -34,7 +34,7 @@ import { countPartial, partialMessage } from "./turn.ts"
 import { spentBy } from "./work.ts"
 
 /** Runs an agent. It holds little while it waits for a model: many runs may wait at once. */
-export const interpret = (compiled: Compiled, input: Input, options: RunOptions, place: Place) =>
+export const interpret = (compiled: CompiledAgent, input: Input, options: RunOptions, place: Place) =>
   Effect.flatMap(Clock.Clock, (clock) => {
     const { layers, name } = compiled.definition
     const path = place.parent === undefined ? [name] : [...place.parent.run.path, name]
@@ -71,7 +71,7 @@ export const interpret = (compiled: Compiled, input: Input, options: RunOptions,
     })
   })
 
-const body = (live: Live, beginning: Beginning): Effect.Effect<AgentResult<unknown>, unknown, unknown> => {
+const body = (live: Live, beginning: RunBeginning): Effect.Effect<AgentResult<unknown>, unknown, unknown> => {
   const { program } = live.compiled.definition
   return Effect.flatMap(begin(live, beginning), (directive) =>
     Effect.flatMap(program === undefined ? loop(live, directive) : programmed(live, program, directive), (ending) =>
@@ -81,7 +81,7 @@ const body = (live: Live, beginning: Beginning): Effect.Effect<AgentResult<unkno
 }
 
 /** Everything before the first round. Returns the directive of a hook, if there is one. */
-const begin = Effect.fnUntraced(function* (live: Live, { inputs, lateResults, voids }: Beginning) {
+const begin = Effect.fnUntraced(function* (live: Live, { inputs, lateResults, voids }: RunBeginning) {
   const { compiled, run } = live
   if (live.parent === undefined) note(live.records, { _tag: "RunStarted", runId: run.runId, agent: run.agent })
   if (voids !== undefined) {
@@ -105,7 +105,7 @@ const begin = Effect.fnUntraced(function* (live: Live, { inputs, lateResults, vo
   return directive
 })
 
-const finish = Effect.fnUntraced(function* (live: Live, ending: Ending) {
+const finish = Effect.fnUntraced(function* (live: Live, ending: RunEnd) {
   const { compiled, run } = live
   for (const hook of compiled.afterAgent) yield* hook(run, { stopReason: ending.stopReason, text: ending.text })
   // The end of a sub-agent is stored with its answer.
@@ -123,7 +123,7 @@ const prompted = Effect.fnUntraced(function* ({ compiled, run }: Live) {
   return sections.filter((section) => section !== "").join("\n\n")
 })
 
-const result = (live: Live, ending: Ending): AgentResult<unknown> => ({
+const result = (live: Live, ending: RunEnd): AgentResult<unknown> => ({
   ...ending,
   messages: live.run.messages,
   newMessages: live.run.messages.slice(live.firstNew),

@@ -15,18 +15,18 @@ import type { Json } from "../Json.ts"
 import type { AiMessage, HumanMessage, Message } from "../Message.ts"
 import type { MessageLog } from "../MessageLog.ts"
 import type { PreparedCall } from "../Middleware.ts"
-import type { Rehearsed } from "../Question.ts"
+import type { RehearsedCall } from "../Question.ts"
 import type { Ruling } from "../Ruling.ts"
 import type { Run } from "../Run.ts"
-import type { Cited } from "../Sources.ts"
+import type { CitedSource } from "../Sources.ts"
 import type { Suspension } from "../thread/suspension.ts"
 import type { Tool } from "../Tool.ts"
 import type { ToolError } from "../ToolError.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
 import type { Spent, Usage } from "../Usage.ts"
-import type { Compiled } from "./definition.ts"
+import type { CompiledAgent } from "./definition.ts"
 import type { Hub } from "./hub.ts"
-import type { Done } from "./records/records.ts"
+import type { DoneRecord } from "./records/records.ts"
 import type { StateStore } from "./records/store.ts"
 import type { Toolset } from "./toolset.ts"
 
@@ -55,9 +55,9 @@ export interface OpenCall {
   /** Requests about the call that were decided before an earlier run began it. */
   readonly settled?: ReadonlySet<string> | undefined
   /** Sources of its inner calls, listed after its own. */
-  innerSources?: ReadonlyArray<Cited> | undefined
+  innerSources?: ReadonlyArray<CitedSource> | undefined
   /** The rehearsal by which a person allowed this call. */
-  granted?: Rehearsed | undefined
+  granted?: RehearsedCall | undefined
   /** The number of attempts in this run. */
   attempts: number
   /** The last number given to an inner call or a question. */
@@ -87,14 +87,14 @@ export interface Writer {
 }
 
 /** A stored record: as JSON until it is read, a sub-agent's as its run. */
-export interface Kept {
-  done: Done | undefined
+export interface KeptRecord {
+  done: DoneRecord | undefined
   readonly json: Json | undefined
   readonly below: Map<string, Json>
   live: Live | undefined
 }
 
-export type Inside = Map<string, Map<string, Kept>>
+export type Inside = Map<string, Map<string, KeptRecord>>
 
 /** One attempt at a call: its work so far, and its waiting requests. */
 export interface Attempt {
@@ -112,11 +112,11 @@ export interface Attempt {
   /** Wakes the waiting tasks, to check whether all tasks wait. */
   wake: Set<() => void> | undefined
   /** The rehearsed calls that a person allowed, and that were not made yet. */
-  granted: Array<Rehearsed> | undefined
+  granted: Array<RehearsedCall> | undefined
   /** The number of rehearsed calls. */
   rehearsed: number
   /** Inner calls that began in the current tick, and are not ruled on yet. */
-  gathering: Gathering | undefined
+  gathering: InnerCallBatch | undefined
   /** Called when all tasks of the attempt wait for decisions. */
   onStill: ((requests: ReadonlyArray<Request>) => void) | undefined
   /** True when the attempt has ended: nothing may begin in it. */
@@ -124,13 +124,13 @@ export interface Attempt {
 }
 
 /** Inner calls that the sources rule on together. `undefined` in place of their rulings: nobody asked the sources. */
-export interface Gathering {
+export interface InnerCallBatch {
   readonly calls: Array<PreparedCall>
   readonly rulings: Deferred.Deferred<ReadonlyMap<string, ReadonlyArray<Ruling>> | undefined, unknown>
 }
 
 /** A turn whose calls are at the gates, with its requests and decisions so far. */
-export interface Gating {
+export interface GatedTurn {
   readonly message: AiMessage
   readonly calls: ReadonlyArray<OpenCall>
   readonly requests: Array<Request>
@@ -138,7 +138,7 @@ export interface Gating {
 }
 
 /** Time spent waiting for people, in milliseconds: `active` waits are running, since `since`. */
-export interface Waiting {
+export interface WaitingTime {
   active: number
   since: number
   total: number
@@ -173,7 +173,7 @@ export interface OwnRun extends Omit<Run, "round" | "offered" | "usage" | "spent
 }
 
 /** A turn that streams: its request, its text so far, and the arguments of its calls. */
-export interface Unfinished {
+export interface UnfinishedTurn {
   readonly request: ModelRequest
   text: string
   reasoning: string
@@ -197,7 +197,7 @@ export interface Turn {
   /** The id of the turn's message, if readers were told it. */
   messageId: string | undefined
   /** The streamed text of an unfinished turn. */
-  partial: Unfinished | undefined
+  partial: UnfinishedTurn | undefined
   usageSinceRound: Usage
 }
 
@@ -210,7 +210,7 @@ export interface Round {
   /** The suspension that the run began with. */
   suspension: Suspension | null
   /** Set while the calls of a turn are at the gates: none has begun. */
-  gating: Gating | undefined
+  gating: GatedTurn | undefined
   /** True when the state has facts about the calls of the turn. They are cleared with the turn. */
   isMarked: boolean
 }
@@ -234,13 +234,13 @@ export interface WorkClock {
   /** Milliseconds since the epoch. */
   readonly beganAt: number
   /** Waiting time by call id; `""` is the whole run. */
-  waits: Map<string, Waiting> | undefined
+  waits: Map<string, WaitingTime> | undefined
 }
 
 /** A run as the loop keeps it. Middleware and tools get its `run` alone. */
 export interface Live extends From {
   readonly run: OwnRun
-  readonly compiled: Compiled
+  readonly compiled: CompiledAgent
   readonly parent: Live | undefined
   /** The call of the parent that this run is inside of. */
   readonly under: OpenCall | undefined

@@ -27,7 +27,7 @@ import { ask, withAccepted } from "./turn.ts"
 import { countWork } from "./work.ts"
 
 /** The end of a run that was neither interrupted nor failed. */
-export interface Ending {
+export interface RunEnd {
   readonly stopReason: StopReason
   readonly text: string
   readonly output: unknown
@@ -38,7 +38,7 @@ export interface Ending {
 type Step =
   | { readonly _tag: "Next" }
   | { readonly _tag: "Final"; readonly stopReason: StopReason }
-  | { readonly _tag: "End"; readonly ending: Ending }
+  | { readonly _tag: "End"; readonly ending: RunEnd }
 
 interface Memory {
   /** Rounds since the last input. */
@@ -55,9 +55,9 @@ interface Memory {
  * Runs the rounds of a run. `first` is a hook's directive instead of the first round. While it waits for the model, it
  * holds nothing but `turned`.
  */
-export const loop = (live: Live, first: Directive | undefined): Effect.Effect<Ending, unknown, unknown> => {
+export const loop = (live: Live, first: Directive | undefined): Effect.Effect<RunEnd, unknown, unknown> => {
   const memory: Memory = { round: 0, messages: 0, repairs: 0, repeats: 0, last: nothing }
-  const goOn = (step: Step): Effect.Effect<Ending, unknown, unknown> => {
+  const goOn = (step: Step): Effect.Effect<RunEnd, unknown, unknown> => {
     if (step._tag === "Next") return round
     return step._tag === "End" ? Effect.succeed(step.ending) : finalAnswer(live, step.stopReason)
   }
@@ -297,13 +297,13 @@ const finalAnswer = Effect.fnUntraced(function* (live: Live, stopReason: StopRea
       yield* Tools.decline(live, () => say("Not executed: tools are off now.", { isError: true }))
       yield* endRound(live, message)
       const text = lastText(live) || "The model gave no answer."
-      return { stopReason, text, output: text, pending: [] } satisfies Ending
+      return { stopReason, text, output: text, pending: [] } satisfies RunEnd
     }
     const answer = yield* Output.readAnswer(live, output, message)
     if (answer._tag === "Answer") {
       yield* Output.answerCalls(live, undefined)
       yield* endRound(live, message)
-      return { stopReason, text: answer.text, output: answer.output, pending: [] } satisfies Ending
+      return { stopReason, text: answer.text, output: answer.output, pending: [] } satisfies RunEnd
     }
     const wrong =
       answer._tag === "Wrong"

@@ -14,7 +14,7 @@ import { leaveOpenIfSuspended, runAttempt } from "./calls/execute.ts"
 import { resolved } from "./calls/tools.ts"
 import type { Program } from "./definition.ts"
 import type { Live } from "./live.ts"
-import { endRound, type Ending, startRound } from "./loop.ts"
+import { endRound, type RunEnd, startRound } from "./loop.ts"
 import { forget, forgetFailure } from "./records/inside.ts"
 import { record, settle, save } from "./records/journal.ts"
 
@@ -45,7 +45,7 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
       failed(live, { _tag: "InvalidOutput", raw: text, problem })
     )
     const stopReason = directive?._tag === "End" ? directive.stopReason : "completed"
-    return { stopReason, text, output, pending: [] } satisfies Ending
+    return { stopReason, text, output, pending: [] } satisfies RunEnd
   }
   const question = questionIn(messages)
   if (question === undefined || live.round.batch.length > 0) {
@@ -78,7 +78,7 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
       unknown: []
     })
     yield* endRound(live, { stopReason: "pause" })
-    return { stopReason: "suspended", text: "", output: undefined, pending: call.suspended } satisfies Ending
+    return { stopReason: "suspended", text: "", output: undefined, pending: call.suspended } satisfies RunEnd
   }
   const text = yield* Effect.mapError(program.output.write(output), (problem) =>
     failed(live, { _tag: "InvalidOutput", raw: "", problem: `its result can't be written as JSON:\n${problem}` })
@@ -88,7 +88,7 @@ export const programmed = Effect.fnUntraced(function* (live: Live, program: Prog
   yield* settle(live)
   yield* resolved(live)
   yield* endRound(live, { stopReason: "stop" })
-  return { stopReason: "completed", text, output, pending: [] } satisfies Ending
+  return { stopReason: "completed", text, output, pending: [] } satisfies RunEnd
 })
 
 const none: Pick<Suspension, "decisions" | "requests"> = { decisions: [], requests: [] }

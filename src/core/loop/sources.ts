@@ -11,9 +11,13 @@ import { emit } from "./report.ts"
 /** The most sources of one result or turn: a hostile result must not fill the window. */
 const most = 50
 
-const none: ReadonlyArray<Sources.Cited> = []
+const none: ReadonlyArray<Sources.CitedSource> = []
 
-export const register = Effect.fnUntraced(function* (live: Live, list: ReadonlyArray<Sources.Cited>, callId?: string) {
+export const register = Effect.fnUntraced(function* (
+  live: Live,
+  list: ReadonlyArray<Sources.CitedSource>,
+  callId?: string
+) {
   const sources = list.slice(0, most).map(Sources.make)
   yield* live.run.state.set(slot, sources)
   const numberedSources = numbered(yield* live.run.state.get(slot), sources)
@@ -40,7 +44,7 @@ export const withSources = Effect.fnUntraced(function* (
     : { ...output, content: [...output.content, Content.text(`\nSources:\n${Sources.render(all)}`)] }
 })
 
-export const sourcesOf = (message: AiMessage): ReadonlyArray<Sources.Cited> => {
+export const sourcesOf = (message: AiMessage): ReadonlyArray<Sources.CitedSource> => {
   let sources = none
   for (const block of message.content) {
     if (block.type !== "text" || block.citations === undefined) continue

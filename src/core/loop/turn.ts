@@ -23,8 +23,8 @@ import { accepted } from "../thread/accepted.ts"
 import { partial } from "../thread/parts.ts"
 import type { MalformedToolCall, ToolCall } from "../ToolCall.ts"
 import { make, priced, type Usage } from "../Usage.ts"
-import type { Compiled } from "./definition.ts"
-import type { Live, OwnRun, Unfinished } from "./live.ts"
+import type { CompiledAgent } from "./definition.ts"
+import type { Live, OwnRun, UnfinishedTurn } from "./live.ts"
 import { draftOf } from "./records/draft.ts"
 import { save } from "./records/journal.ts"
 import { report, reportDelta, settleReaders } from "./report.ts"
@@ -54,7 +54,7 @@ const hide = (turn: Stream.Stream<TurnPart, unknown, unknown>): Turn =>
   (isPlain(turn) ? turn : plain(transformPull(turn, withKnown))) as Turn
 
 const around =
-  (run: OwnRun, hook: Compiled["wrapModelCall"][number], next: Next): Next =>
+  (run: OwnRun, hook: CompiledAgent["wrapModelCall"][number], next: Next): Next =>
   (request) =>
     hide(hook(request, next, run))
 
@@ -71,7 +71,7 @@ const allowedOf = ({ callable, toolChoice, tools }: ModelRequest): ReadonlyArray
 /** The one door to the model: every `wrapModelCall` around the session, built once a run. */
 export const makeNextTurn = (
   run: OwnRun,
-  { wrapModelCall }: Compiled,
+  { wrapModelCall }: CompiledAgent,
   session: ModelSession,
   onTurn: (request: ModelRequest) => void
 ): Next => {
@@ -89,7 +89,7 @@ export const makeNextTurn = (
 }
 
 /** A call that is being written: the id that it has in this run, and the tool. */
-interface Started {
+interface StartedCall {
   readonly id: string
   readonly name: string
 }
@@ -117,7 +117,7 @@ const announced = ({ turn }: Live, message: Message.AiMessage): Message.AiMessag
 const canonical = (
   live: Live,
   message: Message.AiMessage,
-  started: ReadonlyMap<string, Started> | undefined
+  started: ReadonlyMap<string, StartedCall> | undefined
 ): Message.AiMessage => {
   if (message.toolCalls.length + message.malformedToolCalls.length === 0) return message
   const deep = message.toolCalls.filter((call) => isTooDeep(call.arguments))
@@ -191,10 +191,10 @@ export const withAccepted = Effect.fnUntraced(function* (
 
 /** Reads the parts of a turn: reports them, drafts them, and makes the message of the turn. */
 const makeReader = (live: Live, request: ModelRequest) => {
-  const partialTurn: Unfinished = { request, text: "", reasoning: "", calls: "", isCounted: false }
+  const partialTurn: UnfinishedTurn = { request, text: "", reasoning: "", calls: "", isCounted: false }
   live.turn.partial = partialTurn
   const draft = draftOf(live)
-  let started: Map<string, Started> | undefined
+  let started: Map<string, StartedCall> | undefined
   let thinking = false
   let answer: Message.AiMessage | undefined
   let resume: JsonObject | undefined
@@ -203,7 +203,7 @@ const makeReader = (live: Live, request: ModelRequest) => {
   const takeCall = (part: Extract<TurnPart, { readonly _tag: "ToolCallStart" | "ToolCallDelta" }>): void => {
     if (part._tag === "ToolCallStart") {
       const id = isTaken(live, part.id) ? live.makeId() : part.id
-      started = (started ?? new Map<string, Started>()).set(part.id, { id, name: part.name })
+      started = (started ?? new Map<string, StartedCall>()).set(part.id, { id, name: part.name })
     }
     const { id: callId, name: toolName } = started?.get(part.id) ?? { id: part.id, name: "" }
     const delta = part._tag === "ToolCallStart" ? "" : part.delta
@@ -298,7 +298,10 @@ export const call = (live: Live, request: Parameters<Run["call"]>[0]): ReturnTyp
  * Estimates the usage of a turn that was cut off, since no provider reports it. Nothing is counted before the first part
  * arrived.
  */
-const estimateUsage = (live: Live, { calls, isCounted, reasoning, request, text }: Unfinished): Usage | undefined => {
+const estimateUsage = (
+  live: Live,
+  { calls, isCounted, reasoning, request, text }: UnfinishedTurn
+): Usage | undefined => {
   if (isCounted || text + reasoning + calls === "") return undefined
   const reasoningTokens = textTokens(reasoning)
   const usage = make({

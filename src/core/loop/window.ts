@@ -94,20 +94,20 @@ const sum = (parts: Parts): number => {
 const counting = Symbol("effect-deepagents/counting")
 
 /** An event whose parts are counted when they are looked at. */
-interface Counted extends Of<"ContextMeasured"> {
+interface CountedEvent extends Of<"ContextMeasured"> {
   readonly [counting]: () => Parts
 }
 
 // The same functions for all events. With functions of its own, written in place, each event has a shape of its own, which
 // is old from the start: it, its request and thereby the whole conversation stay until a full collection.
-const total: PropertyDescriptor & ThisType<Counted> = {
+const total: PropertyDescriptor & ThisType<CountedEvent> = {
   get() {
     return sum(this[counting]())
   },
   enumerable: true,
   configurable: true
 }
-const parts: PropertyDescriptor & ThisType<Counted> = {
+const parts: PropertyDescriptor & ThisType<CountedEvent> = {
   get() {
     return this[counting]()
   },

@@ -1,7 +1,7 @@
 /** Counts the work of runs: usage, rounds, tool calls, and time without the waits for people. */
 import * as Effect from "effect/Effect"
 import { add, type Spent, type Usage } from "../Usage.ts"
-import type { Live, OpenCall, Waiting } from "./live.ts"
+import type { Live, OpenCall, WaitingTime } from "./live.ts"
 
 export const countUsage = (live: Live, usage: Usage | undefined): void => {
   if (usage === undefined) return
@@ -42,11 +42,11 @@ export const waitingIn = <A, E, R>(
   })
 
 /** The waits of a call, of the calls around it, of its run, and so on up to the outermost run. */
-const waitsOf = (live: Live, call: OpenCall | undefined): ReadonlyArray<Waiting> => {
-  const all: Array<Waiting> = []
+const waitsOf = (live: Live, call: OpenCall | undefined): ReadonlyArray<WaitingTime> => {
+  const all: Array<WaitingTime> = []
   let under = call
   for (let one: Live | undefined = live; one !== undefined; one = one.parent) {
-    const waits = (one.clock.waits ??= new Map<string, Waiting>())
+    const waits = (one.clock.waits ??= new Map<string, WaitingTime>())
     const addWait = (id: string): void => {
       const wait = waits.get(id) ?? { active: 0, since: 0, total: 0 }
       waits.set(id, wait)

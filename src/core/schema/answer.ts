@@ -8,7 +8,7 @@ import { json as findJson } from "../Parse.ts"
 import { finalAnswer } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import { lenient } from "./arguments.ts"
-import { type Decoded, type Decoding, toEffect } from "./decoding.ts"
+import { type DecodedValue, type Decoding, toEffect } from "./decoding.ts"
 import { withFiniteNumbers } from "./finiteNumbers.ts"
 import { jsonSchemaOf } from "./jsonSchema.ts"
 import * as standard from "./standard.ts"
@@ -39,7 +39,7 @@ export const decodeText = (output: Output, text: string): Effect.Effect<unknown,
 /** Providers want an object as the root: other schemas are wrapped under this key. */
 const wrapKey = "value"
 
-const outputOf = (root: JsonObject, decode: (json: Json) => Decoding<Decoded<unknown>, string>): Output => {
+const outputOf = (root: JsonObject, decode: (json: Json) => Decoding<DecodedValue<unknown>, string>): Output => {
   const wrapped = root["type"] !== "object"
   const { $defs, ...plain } = root
   return {

@@ -7,7 +7,7 @@ import { problems } from "../../support/text/issues.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
 import { ToolError } from "../ToolError.ts"
 import { coerce } from "./coerce.ts"
-import { type Decoded, type Decoding, listProblems, mapBoth } from "./decoding.ts"
+import { type DecodedValue, type Decoding, listProblems, mapBoth } from "./decoding.ts"
 import { asChecked, asDecoded, byCodec, type Write } from "./effective.ts"
 import { isEndless } from "./endless.ts"
 import { withFiniteNumbers } from "./finiteNumbers.ts"
@@ -39,7 +39,7 @@ export interface Decoder<out A> {
 export const lenient = <A>(jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<A>, whole: string) => {
   const decode = Schema.decodeUnknownResult(schema)
   const decodeAll = Schema.decodeUnknownResult(schema, { errors: "all" })
-  return (json: Json): Result.Result<Decoded<A>, string> => {
+  return (json: Json): Result.Result<DecodedValue<A>, string> => {
     const first = decode(json)
     if (Result.isSuccess(first)) return Result.succeed({ json, value: first.success })
     const coerced = coerce(jsonSchema, json)
@@ -63,7 +63,7 @@ const invalid = (lines: string): ToolError =>
 
 const fromLenient = <A>(
   jsonSchema: JsonObject,
-  decode: (json: Json) => Decoding<Decoded<A>, string>,
+  decode: (json: Json) => Decoding<DecodedValue<A>, string>,
   write: Write<A>
 ): Decoder<A> => ({
   jsonSchema,
@@ -80,7 +80,7 @@ const fromLenient = <A>(
 /** A decoder that checks arguments by a schema, and gives them as they are. */
 const checking = (jsonSchema: JsonObject, schema: Schema.ConstraintDecoder<unknown>): Decoder<JsonObject> => {
   const decode = lenient(jsonSchema, schema, "the arguments")
-  const asJson = (json: Json): Result.Result<Decoded<JsonObject>, string> =>
+  const asJson = (json: Json): Result.Result<DecodedValue<JsonObject>, string> =>
     Result.map(decode(json), (decoded) => ({ ...decoded, value: isObject(decoded.json) ? decoded.json : {} }))
   return fromLenient(jsonSchema, asJson, asChecked(jsonSchema))
 }

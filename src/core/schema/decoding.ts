@@ -8,7 +8,7 @@ import type { Json } from "../Json.ts"
 export type Decoding<A, E> = Result.Result<A, E> | Effect.Effect<A, E>
 
 /** A decoded value, and the JSON that it was decoded from. */
-export interface Decoded<out A> {
+export interface DecodedValue<out A> {
   readonly json: Json
   readonly value: A
 }

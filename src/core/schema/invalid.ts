@@ -1,7 +1,7 @@
 /** Parts of an agent whose options are wrong: runs of the agent fail with `InvalidAgent`. */
 import * as Predicate from "effect/Predicate"
 import { type Check, check } from "../../support/options/check.ts"
-import { type Asking, make } from "../Middleware.ts"
+import { type AskingMiddleware, make } from "../Middleware.ts"
 import type { Tool } from "../Tool.ts"
 
 /** The name of an agent with any options. */
@@ -9,7 +9,10 @@ export const nameIn = (options: unknown): string =>
   Predicate.hasProperty(options, "name") && typeof options.name === "string" ? options.name : "agent"
 
 /** Makes the check of a middleware's options: wrong ones make a middleware that keeps its agent from running. */
-export const makeMiddlewareCheck = (name: string, shape: string): ((options: unknown) => Asking | undefined) => {
+export const makeMiddlewareCheck = (
+  name: string,
+  shape: string
+): ((options: unknown) => AskingMiddleware | undefined) => {
   const find = check(shape)
   return (options) => {
     const problem = find(options)

@@ -5,7 +5,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { fromUnknown, isObject, type Json, type JsonObject } from "../Json.ts"
 import { coerce } from "./coerce.ts"
-import { type Decoded, type Decoding, listProblems, toEffect } from "./decoding.ts"
+import { type DecodedValue, type Decoding, listProblems, toEffect } from "./decoding.ts"
 import { canonical } from "./jsonTree.ts"
 
 interface Issue {
@@ -13,7 +13,7 @@ interface Issue {
   readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
 }
 
-type Validated<Output> =
+type ValidationResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: ReadonlyArray<Issue> }
 
@@ -25,7 +25,7 @@ export interface StandardSchema<out Output = unknown> {
   readonly "~standard": {
     readonly version: 1
     readonly vendor: string
-    readonly validate: (value: unknown) => Validated<Output> | Promise<Validated<Output>>
+    readonly validate: (value: unknown) => ValidationResult<Output> | Promise<ValidationResult<Output>>
     readonly types?: { readonly input: unknown; readonly output: Output } | undefined
     readonly jsonSchema: {
       readonly input: (options: { readonly target: "draft-2020-12" }) => { readonly [key: string]: unknown }
@@ -76,8 +76,8 @@ const describe = (issues: ReadonlyArray<Issue>, json: Json, whole: string): stri
 /** Decodes like `lenient` for Effect schemas; as an effect when the schema validates asynchronously. */
 export const lenient =
   <A>(jsonSchema: JsonObject, { "~standard": standard }: StandardSchema<A>, whole: string) =>
-  (json: Json): Decoding<Decoded<A>, string> => {
-    const validated = (value: Json, next: (result: Validated<A>) => Decoding<Decoded<A>, string>) => {
+  (json: Json): Decoding<DecodedValue<A>, string> => {
+    const validated = (value: Json, next: (result: ValidationResult<A>) => Decoding<DecodedValue<A>, string>) => {
       const result = standard.validate(value)
       return Predicate.isPromiseLike(result)
         ? Effect.flatMap(

@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { fromUnknown, Json, type JsonObject, stringify } from "../Json.ts"
 import { lenient } from "./arguments.ts"
-import { type Decoded, type Decoding, toEffect } from "./decoding.ts"
+import { type DecodedValue, type Decoding, toEffect } from "./decoding.ts"
 import { withFiniteNumbers } from "./finiteNumbers.ts"
 import { jsonSchemaOf } from "./jsonSchema.ts"
 import { isTooDeep, maxDepth } from "./jsonTree.ts"
@@ -57,7 +57,7 @@ export const text: TextCodec = {
 const make = (
   jsonSchema: JsonObject,
   whole: string,
-  decode: (json: Json) => Decoding<Decoded<unknown>, string>,
+  decode: (json: Json) => Decoding<DecodedValue<unknown>, string>,
   encode: (value: unknown) => Result.Result<Json, string>
 ): TextCodec => {
   // A schema of strings is said as it is read.

@@ -2,14 +2,14 @@
 import { type AiMessage, isPartial, makeId, type Message, tool, type ToolMessage } from "../Message.ts"
 import { type Suspension, waitingCalls } from "./suspension.ts"
 
-interface Unanswered {
+interface UnansweredCall {
   readonly id: string
   readonly name: string
   /** Set for a call that could not be read, and so never ran. */
   readonly isMalformed?: true | undefined
 }
 
-const callsOf = (message: AiMessage): ReadonlyArray<Unanswered> =>
+const callsOf = (message: AiMessage): ReadonlyArray<UnansweredCall> =>
   message.malformedToolCalls.length === 0
     ? message.toolCalls
     : [
@@ -40,7 +40,7 @@ const stopped =
   "This call was begun, and the run was stopped in it. How much of it took effect is not known: look before you repeat it."
 
 /** The knowledge of a suspension about the calls of its turn, by their ids. */
-interface Suspended {
+interface SuspendedCalls {
   readonly answers: ReadonlyMap<string, ToolMessage>
   readonly unknown: ReadonlySet<string>
   readonly waiting: ReadonlySet<string>
@@ -48,7 +48,7 @@ interface Suspended {
   readonly isAsked: boolean
 }
 
-const suspendedCalls = (suspension: Suspension): Suspended => ({
+const suspendedCalls = (suspension: Suspension): SuspendedCalls => ({
   answers: new Map(suspension.answers.map((answer) => [answer.toolCallId, answer])),
   unknown: new Set(suspension.unknown),
   waiting: new Set(waitingCalls(suspension)),
@@ -59,7 +59,7 @@ const suspendedCalls = (suspension: Suspension): Suspended => ({
  * The answer to a call that nobody answered. Only a suspension is certain that a call never began: it is over before
  * the first call of its turn begins.
  */
-const standIn = ({ id, isMalformed, name }: Unanswered, suspended: Suspended | undefined): ToolMessage => {
+const standIn = ({ id, isMalformed, name }: UnansweredCall, suspended: SuspendedCalls | undefined): ToolMessage => {
   const answer = suspended?.answers.get(id)
   if (answer !== undefined) return answer
   const text = isMalformed
@@ -173,14 +173,14 @@ export const mend = (
  * A history to resume: its last turn as it stands, with its calls from the first one on that nobody answered. What is
  * known of them is theirs, in call order.
  */
-export interface Reopened {
+export interface ReopenedHistory {
   readonly messages: Array<Message>
   readonly turn: AiMessage | undefined
-  readonly open: ReadonlyArray<Unanswered & { readonly answer: ToolMessage | undefined }>
+  readonly open: ReadonlyArray<UnansweredCall & { readonly answer: ToolMessage | undefined }>
 }
 
 /** Like {@link mend}, but the last turn stays open. A partial turn is discarded. */
-export const reopen = (history: ReadonlyArray<Message>, suspension: Suspension | null): Reopened => {
+export const reopen = (history: ReadonlyArray<Message>, suspension: Suspension | null): ReopenedHistory => {
   const { at, turn } = lastTurn(history)
   const isCutOff: boolean = isPartial(turn)
   const { messages, missing } = mend(isCutOff ? history.toSpliced(at, 1) : history, suspension)

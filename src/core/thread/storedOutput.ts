@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import { defined } from "../../support/json/defined.ts"
 import * as Content from "../Content.ts"
 import { Json } from "../Json.ts"
-import { Cited } from "../Sources.ts"
+import { CitedSource } from "../Sources.ts"
 import type { ToolOutput } from "../ToolOutput.ts"
 
 /** An output as JSON, to be given again later: without its updates of the state, which are made once, when it comes. */
@@ -12,7 +12,7 @@ export const Stored = Schema.TaggedStruct("Output", {
   details: Schema.optionalKey(Json),
   isError: Schema.Boolean,
   returnDirect: Schema.Boolean,
-  sources: Schema.optionalKey(Schema.Array(Cited))
+  sources: Schema.optionalKey(Schema.Array(CitedSource))
 })
 export type Stored = typeof Stored.Type
 

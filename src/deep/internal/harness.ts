@@ -21,12 +21,12 @@ import { once } from "../../support/effect/once.ts"
 type Views = WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<ToolDefinition>>
 
 /** A profile, and what it makes of tools: nothing, if it does not speak of any. */
-interface Fitted {
+interface FittedProfile {
   readonly profile: HarnessProfile
   readonly views: Views | undefined
 }
 
-const fittedBy = (profile: HarnessProfile): Fitted => {
+const fittedBy = (profile: HarnessProfile): FittedProfile => {
   const { excludedTools = [], toolDescriptions = {} } = profile
   const isPlain = excludedTools.length === 0 && Object.keys(toolDescriptions).length === 0
   return { profile, views: isPlain ? undefined : new WeakMap() }
@@ -74,8 +74,8 @@ const misspelt =
 
 /** Fits an agent to the model that it runs on, by the profiles for it: a sub-agent with another model has others. */
 export const harness = (profiles: ReadonlyArray<HarnessProfile>): Middleware.Middleware => {
-  const resolved = new Map<string, Map<string, Fitted>>()
-  const profileOf = ({ model }: Run): Fitted => {
+  const resolved = new Map<string, Map<string, FittedProfile>>()
+  const profileOf = ({ model }: Run): FittedProfile => {
     const { modelId, provider } = model ?? { modelId: "", provider: "" }
     let models = resolved.get(provider)
     if (models === undefined) resolved.set(provider, (models = new Map()))

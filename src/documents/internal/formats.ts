@@ -31,10 +31,10 @@ const startsWith =
     return starts.some((start) => head.slice(0, start.length).toLowerCase() === start)
   }
 
-type Read = Document.Format["read"]
+type ReadDocument = Document.Format["read"]
 
 /** Makes a format of Office. `types` are those of files without and with macros. */
-const office = (name: string, extension: string, types: readonly [string, string], main: string, read: Read) =>
+const office = (name: string, extension: string, types: readonly [string, string], main: string, read: ReadDocument) =>
   Document.format(name, {
     mimeTypes: [
       `application/vnd.openxmlformats-officedocument.${types[0]}`,
@@ -46,7 +46,7 @@ const office = (name: string, extension: string, types: readonly [string, string
   })
 
 /** Makes a format of archives whose first entry is the MIME type. */
-const typed = (name: string, extension: string, type: string, read: Read) =>
+const typed = (name: string, extension: string, type: string, read: ReadDocument) =>
   Document.format(name, {
     mimeTypes: [type],
     extensions: [extension],

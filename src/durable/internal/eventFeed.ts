@@ -9,7 +9,7 @@ import type { Handle } from "../../core/Agent.ts"
 import type { AgentEvent } from "../../core/AgentEvent.ts"
 import type { Journal } from "../../core/Journal.ts"
 import type { SessionError } from "../../core/SessionError.ts"
-import type { Leaf, Service, Stored } from "../../core/SessionStore.ts"
+import type { Leaf, Service, StoredEntry } from "../../core/SessionStore.ts"
 import type { ThreadEvent } from "../ThreadEvent.ts"
 
 /** The most buffered live events of a slow reader. Older ones are dropped. */
@@ -46,11 +46,11 @@ export const orNothing = <A>(effect: Effect.Effect<A, SessionError>, nothing: A)
 /** Reads the entries behind a step, oldest first. The store reads backwards, so all of them are in memory. */
 const readBehind = Effect.fnUntraced(function* (store: Service, threadId: string, after: number) {
   const leaf = yield* orNothing(store.leaf(threadId), nowhere)
-  const pages: Array<ReadonlyArray<Stored>> = []
+  const pages: Array<ReadonlyArray<StoredEntry>> = []
   let from = leaf.id
   let step = leaf.step
   while (from !== null && step > after) {
-    const { entries, next }: { readonly entries: ReadonlyArray<Stored>; readonly next: string | null } =
+    const { entries, next }: { readonly entries: ReadonlyArray<StoredEntry>; readonly next: string | null } =
       yield* store.load(threadId, { from, limit: Math.min(pageSize, step - after) })
     pages.push(entries)
     step -= entries.length
@@ -59,7 +59,7 @@ const readBehind = Effect.fnUntraced(function* (store: Service, threadId: string
   return { step: leaf.step, entries: pages.toReversed().flat() }
 })
 
-const toEvents = (entries: ReadonlyArray<Stored>, last: number): ReadonlyArray<ThreadEvent> =>
+const toEvents = (entries: ReadonlyArray<StoredEntry>, last: number): ReadonlyArray<ThreadEvent> =>
   entries.flatMap(({ at, entry, id }, index) =>
     entry._tag === "Label" ? [] : [{ _tag: "Stored", step: last - entries.length + 1 + index, id, at, entry }]
   )

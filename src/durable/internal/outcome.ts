@@ -8,7 +8,7 @@ import type { Outcome } from "../Outcome.ts"
 
 /** The end of a run: a `StopReason`, or `interrupted` if a person stopped it. */
 const Ended = Schema.Union([StopReason, Schema.Literal("interrupted")])
-export type Ended = typeof Ended.Type
+export type RunOutcome = typeof Ended.Type
 
 /** Makes the schema of outcomes from the schema of their output. */
 export const schema = <Output>(output: Schema.ConstraintCodec<Output, unknown>) =>

@@ -22,7 +22,7 @@ import type { Outcome } from "../Outcome.ts"
 import type { Codecs } from "./codecs.ts"
 import { orNothing } from "./eventFeed.ts"
 import { inputIdOf, isInput } from "./inputs.ts"
-import type { Ended } from "./outcome.ts"
+import type { RunOutcome } from "./outcome.ts"
 import { makeUnanswered, readSettled } from "./outcomes.ts"
 
 /**
@@ -77,7 +77,7 @@ export const markStopped = Effect.fnUntraced(function* (
 })
 
 /** The end of the last run. Failed runs, and those without a person's interruption, have none and are resumed. */
-const endOf = (outcome: string | undefined): Ended | undefined =>
+const endOf = (outcome: string | undefined): RunOutcome | undefined =>
   outcome === stopped ? "interrupted" : outcome !== undefined && isStopReason(outcome) ? outcome : undefined
 
 /** Finds the ids of requests that never were in the thread. A decision on any other is late, not wrong. */
@@ -98,7 +98,7 @@ const findUnknown = Effect.fnUntraced(function* (store: Service, threadId: strin
  */
 const pendingIn = (
   checkpoint: Checkpoint.Checkpoint | undefined,
-  stopReason: Ended | undefined
+  stopReason: RunOutcome | undefined
 ): Effect.Effect<ReadonlyArray<Request>, InvalidEncoding> =>
   checkpoint === undefined || (stopReason !== undefined && stopReason !== "suspended")
     ? Effect.succeed([])
@@ -145,7 +145,7 @@ export const plan = Effect.fnUntraced(function* <O, E, R>(
       })
     )
   const pending = yield* Effect.mapError(pendingIn(checkpoint, stopReason), (error) => invalid(error.message))
-  const settle = (first: number, end: number, reason: Ended) => {
+  const settle = (first: number, end: number, reason: RunOutcome) => {
     const totals = checkpoint ?? { usage: zero, rounds: 0 }
     const outcome =
       reason === "suspended" || reason === "interrupted"

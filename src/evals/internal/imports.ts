@@ -3,7 +3,7 @@ import * as Content from "../../core/Content.ts"
 import type { Json, JsonObject } from "../../core/Json.ts"
 import {
   argumentsIn,
-  type Imported,
+  type ImportedThread,
   listIn,
   objectIn,
   optionalText,
@@ -75,7 +75,7 @@ const claudeParts = (line: JsonObject): ReadonlyArray<Part> | undefined => {
 }
 
 /** Reads a session of Claude Code. */
-export const readClaudeCode = (text: string): Imported => {
+export const readClaudeCode = (text: string): ImportedThread => {
   const { kept, parts } = readLines(text, claudeParts)
   return { messages: toMessages(parts), kept }
 }
@@ -112,7 +112,7 @@ const codexParts = (line: JsonObject): ReadonlyArray<Part> | undefined => {
 }
 
 /** Reads a rollout of Codex, which has no mark of failed calls. */
-export const readCodex = (text: string): Imported => {
+export const readCodex = (text: string): ImportedThread => {
   const { kept, parts } = readLines(text, codexParts)
   return { messages: toMessages(parts), kept }
 }
@@ -140,7 +140,7 @@ const piPart = (message: JsonObject, id: string | undefined): Part | undefined =
 }
 
 /** Reads a session of pi: the branch of its last entry. Entries of other branches are kept. */
-export const readPi = (text: string): Imported => {
+export const readPi = (text: string): ImportedThread => {
   const entries = new Map<string, string | undefined>()
   let last: string | undefined
   readLines(text, (line) => {

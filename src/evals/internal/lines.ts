@@ -7,7 +7,7 @@ import * as Message from "../../core/Message.ts"
 import type { ToolCall } from "../../core/ToolCall.ts"
 
 /** The conversation of a file. `kept` has all other lines, unchanged. */
-export interface Imported {
+export interface ImportedThread {
   readonly messages: ReadonlyArray<Message.Message>
   readonly kept: ReadonlyArray<string>
 }
@@ -56,19 +56,19 @@ export const argumentsIn = (value: Json | undefined): JsonObject => {
   return textIn(value) === "" ? {} : { input: textIn(value) }
 }
 
-type Open = Extract<Part, { readonly _tag: "Ai" }>
+type OpenMessage = Extract<Part, { readonly _tag: "Ai" }>
 
-const joins = (open: Open, next: Open): boolean =>
+const joins = (open: OpenMessage, next: OpenMessage): boolean =>
   next.turn === undefined ? next.content.length === 0 : next.turn === open.turn
 
-const messageOf = ({ calls, content, id, model }: Open): Message.Message =>
+const messageOf = ({ calls, content, id, model }: OpenMessage): Message.Message =>
   Message.ai(content, { id, model, toolCalls: calls })
 
 /** Turns parts into messages: the parts of a turn into one, and each result behind its call. */
 export const toMessages = (parts: ReadonlyArray<Part>): ReadonlyArray<Message.Message> => {
   const messages: Array<Message.Message> = []
   const names = new Map<string, string>()
-  let open: Open | undefined
+  let open: OpenMessage | undefined
   const close = () => {
     if (open !== undefined) messages.push(messageOf(open))
     open = undefined

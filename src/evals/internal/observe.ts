@@ -26,7 +26,7 @@ export const Judging = Context.Reference<(usage: Usage, needsPrices: boolean) =>
 )
 
 /** A finished run: its result or its failure, and the facts from its events. */
-export interface Observed<O, E> {
+export interface ObservedRun<O, E> {
   readonly exit: Exit.Exit<AgentResult<O>, E | AgentError>
   readonly calls: ReadonlyArray<{ readonly name: string; readonly arguments: JsonObject; readonly isError: boolean }>
   readonly usage: Usage
@@ -73,7 +73,7 @@ export const observeRun = Effect.fnUntraced(function* <O, E, R>(
     })
   ).pipe(Effect.exit)
   const time = (yield* Clock.currentTimeMillis) - began
-  const observed: Observed<O, E> = {
+  const observed: ObservedRun<O, E> = {
     exit,
     calls: [...tally.calls.values()],
     usage: tally.usage,

@@ -6,7 +6,7 @@ import { isObject, type Json, type JsonObject, stringify } from "../../core/Json
 import type { ToolCall } from "../../core/ToolCall.ts"
 import {
   argumentsIn,
-  type Imported,
+  type ImportedThread,
   listIn,
   objectIn,
   optionalText,
@@ -102,7 +102,7 @@ const answerParts = (info: JsonObject, parts: ReadonlyArray<JsonObject>, kept: A
 }
 
 /** Reads a session of opencode. Parts of other kinds, and messages without a known role, are kept as JSON. */
-export const readOpenCode = (text: string): Imported => {
+export const readOpenCode = (text: string): ImportedThread => {
   const parsed = parse(withoutMark(text))
   if (Result.isFailure(parsed) || !isObject(parsed.success)) return { messages: [], kept: text === "" ? [] : [text] }
   const { messages: list, ...rest } = parsed.success

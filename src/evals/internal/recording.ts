@@ -34,7 +34,7 @@ const resultsIn = (messages: ReadonlyArray<Message>): Map<string, Array<ToolMess
 
 interface Recording {
   /** Answers recorded calls. Asks about other calls, unless they only read. */
-  readonly middleware: Middleware.Asking
+  readonly middleware: Middleware.AskingMiddleware
   /** Decides on requests of gates for recorded calls: the recorded result is the answer. */
   readonly answer: (requests: ReadonlyArray<Approval.Request>) => ReadonlyArray<Approval.Decision>
 }

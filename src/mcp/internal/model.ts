@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type * as Content from "../../core/Content.ts"
 import type { Json, JsonObject } from "../../core/Json.ts"
 import type { Message } from "../../core/Message.ts"
-import type { Cited } from "../../core/Sources.ts"
+import type { CitedSource } from "../../core/Sources.ts"
 import type { Annotations } from "../../core/Tool.ts"
 import type { Server } from "../McpConfig.ts"
 import type { McpError } from "../McpError.ts"
@@ -90,11 +90,11 @@ export interface Result {
   readonly content: ReadonlyArray<Content.Block>
   readonly structured?: Json
   readonly isError: boolean
-  readonly sources: ReadonlyArray<Cited>
+  readonly sources: ReadonlyArray<CitedSource>
 }
 
 /** A question of a server in the middle of a call: for values by a JSON Schema, or to open a `url`. */
-export interface Asked {
+export interface ServerQuestion {
   readonly message: string
   readonly schema?: JsonObject
   readonly url?: string
@@ -116,7 +116,7 @@ export interface SampleRequest {
 }
 
 /** The answer of the model. */
-export interface Sampled {
+export interface SamplingAnswer {
   readonly text: string
   readonly model: string
   readonly stopReason: string
@@ -130,7 +130,7 @@ export interface Progress {
 }
 
 /** A line of a server's log. */
-export interface Logged {
+export interface LogLine {
   readonly level: string
   readonly logger?: string
   readonly data: Json
@@ -145,11 +145,11 @@ export interface CallOptions<out E = never, out R = never> {
   /** The calling run. Default: none. */
   readonly owner?: string | undefined
   /** Answers questions of the server. Default: they are declined. */
-  readonly onQuestion?: ((asked: Asked) => Effect.Effect<Reply, E, R>) | undefined
+  readonly onQuestion?: ((asked: ServerQuestion) => Effect.Effect<Reply, E, R>) | undefined
   /** Asks the model for the server. Default: the model is not asked. */
-  readonly onSample?: ((request: SampleRequest) => Effect.Effect<Sampled, E, R>) | undefined
+  readonly onSample?: ((request: SampleRequest) => Effect.Effect<SamplingAnswer, E, R>) | undefined
   /** Gets the progress of the call. Default: ignored. */
   readonly onProgress?: ((progress: Progress) => Effect.Effect<void, E, R>) | undefined
   /** Gets lines of the server's log. Default: ignored. */
-  readonly onLog?: ((logged: Logged) => Effect.Effect<void, E, R>) | undefined
+  readonly onLog?: ((logged: LogLine) => Effect.Effect<void, E, R>) | undefined
 }

@@ -7,7 +7,7 @@ import { fromUnknown, isObject } from "../../core/Json.ts"
 import type { Message } from "../../core/Message.ts"
 import { defined } from "../../support/json/defined.ts"
 import { blockOf, messagesOf } from "./catalog/results.ts"
-import type { Asked, CallOptions, Logged, Progress, Reply, Sampled, SampleRequest } from "./model.ts"
+import type { ServerQuestion, CallOptions, LogLine, Progress, Reply, SamplingAnswer, SampleRequest } from "./model.ts"
 import type { Inbound } from "./wire/call.ts"
 
 const declined: Reply = { action: "decline" }
@@ -38,7 +38,7 @@ const valuesOf = ({ content = {} }: Reply): Values => {
   return values
 }
 
-const askedOf = (params: Extract<Inbound, { readonly _tag: "Elicit" }>["params"]): Asked => {
+const askedOf = (params: Extract<Inbound, { readonly _tag: "Elicit" }>["params"]): ServerQuestion => {
   if (params.mode === "url") return { message: params.message, url: params.url }
   const schema = fromUnknown(params.requestedSchema)
   return { message: params.message, schema: isObject(schema) ? schema : {} }
@@ -79,7 +79,7 @@ export const serving =
       case "Sample": {
         const { answer, params } = inbound
         if (onSample === undefined) return Effect.asVoid(Deferred.fail(answer, noModel))
-        const sampling = settle(answer, ({ model, stopReason, text }: Sampled) => ({
+        const sampling = settle(answer, ({ model, stopReason, text }: SamplingAnswer) => ({
           role: "assistant" as const,
           content: { type: "text" as const, text },
           model,
@@ -95,7 +95,7 @@ export const serving =
       }
       case "Log": {
         const { data, level, logger } = inbound
-        const logged: Logged = { level, data: fromUnknown(data), ...defined({ logger }) }
+        const logged: LogLine = { level, data: fromUnknown(data), ...defined({ logger }) }
         return onLog?.(logged) ?? Effect.void
       }
     }

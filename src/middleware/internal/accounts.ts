@@ -119,7 +119,7 @@ const isUnpaid = (exit: Exit.Exit<unknown, unknown>): boolean =>
   )
 
 /** The use of the turns of one call so far. */
-interface Used {
+interface CallUse {
   turns: number
   tokens: number
   cost: number
@@ -129,7 +129,7 @@ interface Used {
   hasBegun: boolean
 }
 
-const note = (used: Used, usage: Usage | undefined): void => {
+const note = (used: CallUse, usage: Usage | undefined): void => {
   used.turns++
   if (usage === undefined) used.isUnknown = true
   else {
@@ -139,7 +139,7 @@ const note = (used: Used, usage: Usage | undefined): void => {
 }
 
 /** The sum to settle; `undefined` keeps the reserved amount. */
-const actualOf = (used: Used, exit: Exit.Exit<unknown, unknown>): Amounts | undefined => {
+const actualOf = (used: CallUse, exit: Exit.Exit<unknown, unknown>): Amounts | undefined => {
   if (used.turns > 0)
     return used.isUnknown ? undefined : { modelCalls: used.turns, tokens: used.tokens, cost: used.cost }
   return !used.hasBegun && isUnpaid(exit) ? { modelCalls: 1 } : undefined
@@ -171,7 +171,7 @@ export const chargeModelCall = (
     Effect.gen(function* () {
       const ledger = yield* Ledger
       const reservation = yield* ledger.reserve(caps, wantOf(request, run))
-      const used: Used = { turns: 0, tokens: 0, cost: 0, isUnknown: false, hasBegun: false }
+      const used: CallUse = { turns: 0, tokens: 0, cost: 0, isUnknown: false, hasBegun: false }
       const watched = Stream.mapArray(next(request), (parts) => {
         used.hasBegun = true
         for (const part of parts) if (part._tag === "TurnDone") note(used, part.message.usage)

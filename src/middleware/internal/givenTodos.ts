@@ -9,7 +9,7 @@ export const Status = Schema.Literals(["pending", "in_progress", "completed", "c
 export type Status = typeof Status.Type
 
 /** A todo of a call, with its fields optional. */
-export interface Given {
+export interface TodoArgument {
   readonly id: string | undefined
   readonly content: string | undefined
   readonly status: Status | undefined
@@ -54,7 +54,7 @@ const statusOf = (todo: JsonObject): Result.Result<Status | undefined, string> =
   return Result.succeed(under(todo, doneKeys) === true ? "completed" : undefined)
 }
 
-const readOne = (todo: Json): Result.Result<Given, string> => {
+const readOne = (todo: Json): Result.Result<TodoArgument, string> => {
   if (typeof todo === "string")
     return Result.succeed({ id: undefined, content: todo.trim() || undefined, status: undefined })
   if (!isObject(todo)) return Result.fail("A todo is an object with content and status.")
@@ -64,7 +64,7 @@ const readOne = (todo: Json): Result.Result<Given, string> => {
 }
 
 /** Decodes a list of todos, one todo, or the text of either. */
-export const decodeTodos = (json: Json): Result.Result<ReadonlyArray<Given>, string> => {
+export const decodeTodos = (json: Json): Result.Result<ReadonlyArray<TodoArgument>, string> => {
   const parsed = typeof json === "string" ? Option.getOrUndefined(parseJson(json)) : undefined
   const value = typeof parsed === "object" && parsed !== null ? parsed : json
   return Result.all((Array.isArray(value) ? value : [value]).map(readOne))

@@ -33,15 +33,15 @@ const isEmpty = (message: AiMessage): boolean =>
 const cutId = Symbol("Cut")
 
 /** The failure with which a trip leaves a stream; nobody outside of this file sees it. */
-interface Cut {
+interface GuardCut {
   readonly [cutId]: string
 }
 
-const isCut = (error: unknown): error is Cut => Predicate.hasProperty(error, cutId)
+const isCut = (error: unknown): error is GuardCut => Predicate.hasProperty(error, cutId)
 
-type Guarded<E, R> = Stream.Stream<TurnPart, ModelError | E | Cut, R>
+type GuardedTurn<E, R> = Stream.Stream<TurnPart, ModelError | E | GuardCut, R>
 
-const unlessTripped = <A>(verdict: Verdict, value: A): Effect.Effect<A, Cut> =>
+const unlessTripped = <A>(verdict: Verdict, value: A): Effect.Effect<A, GuardCut> =>
   verdict._tag === "Pass" ? Effect.succeed(value) : Effect.fail({ [cutId]: verdict.reason })
 
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
@@ -49,15 +49,15 @@ type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
 /** Streams a turn, all but its end: that goes out when `end` passes. What went out before a cut is voided. */
 const streamed = <E, R, E2>(
   turn: Turn,
-  guard: (held: (end: Check<E, R>) => Guarded<E, R>) => Guarded<E, R>,
+  guard: (held: (end: Check<E, R>) => GuardedTurn<E, R>) => GuardedTurn<E, R>,
   onTrip: OnTrip<E2>
 ): Stream.Stream<TurnPart, ModelError | E | E2, R> =>
   Stream.suspend(() => {
     let out = false
     let voided: AiMessage | undefined
     let rest: ReadonlyArray<TurnPart> = []
-    const holdBack = (end: Check<E, R>): Guarded<E, R> => {
-      const take = (parts: Parts): Effect.Effect<Parts, E | Cut, R> => {
+    const holdBack = (end: Check<E, R>): GuardedTurn<E, R> => {
+      const take = (parts: Parts): Effect.Effect<Parts, E | GuardCut, R> => {
         const [first] = parts
         if (first._tag === "TurnDone") {
           voided = first.message

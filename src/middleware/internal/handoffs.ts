@@ -4,7 +4,7 @@ import * as AgentState from "../../core/AgentState.ts"
 import * as Message from "../../core/Message.ts"
 
 /** Messages of other agents in one turn of the agent that started the conversation. */
-export interface Spoken {
+export interface TurnMessages {
   readonly callId: string
   readonly messages: ReadonlyArray<Message.Message>
 }
@@ -45,11 +45,11 @@ const withoutCall = (message: Message.AiMessage, callId: string): Message.AiMess
  */
 export const conversation = (
   history: ReadonlyArray<Message.Message>,
-  speeches: ReadonlyMap<string, Spoken>
+  speeches: ReadonlyMap<string, TurnMessages>
 ): ReadonlyArray<Message.Message> => {
   if (speeches.size === 0) return history
   const all: Array<Message.Message> = []
-  let current: Spoken | undefined
+  let current: TurnMessages | undefined
   const close = () => {
     if (current !== undefined) all.push(...current.messages)
     current = undefined

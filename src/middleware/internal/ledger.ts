@@ -49,7 +49,7 @@ export interface Ledger {
 }
 
 /** A limit that is reached. */
-export interface Reached {
+export interface ReachedLimit {
   readonly limit: Kind
   readonly max: number
   readonly used: number
@@ -138,7 +138,7 @@ export const reached = (
   ledger: Ledger,
   now: number,
   which: ReadonlyArray<Kind>
-): Reached | undefined => {
+): ReachedLimit | undefined => {
   for (const limit of which) {
     const max = maxima[limit]
     if (max === undefined) continue

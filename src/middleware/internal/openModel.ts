@@ -22,7 +22,7 @@ export const askedOf = (request: ChatModel.ModelRequest, run: Run): ChatModel.Se
   request.session?.model ?? modelOf(run)
 
 /** A model beside the run's own. `window` is in tokens. */
-export interface Opened {
+export interface OpenModel {
   readonly name: string
   readonly window: number | undefined
   readonly model: ChatModel.Service
@@ -33,7 +33,7 @@ export interface Opened {
 export const openModel = <E, R>(
   layer: Layer.Layer<ChatModel.ChatModel, E, R>,
   run: Run
-): Effect.Effect<Opened, E | ModelError, R> =>
+): Effect.Effect<OpenModel, E | ModelError, R> =>
   Effect.gen(function* () {
     const scope = yield* Scope.fork(run.scope)
     const opened = Effect.gen(function* () {
@@ -45,11 +45,11 @@ export const openModel = <E, R>(
   })
 
 /** Opens a model at its first use, and keeps it open until the run ends. A failed model is closed. */
-export type Opening<E, R> = Effect.Effect<Opened, E | ModelError, R>
+export type ModelOpening<E, R> = Effect.Effect<OpenModel, E | ModelError, R>
 
-const openOnce = <E, R>(layer: Layer.Layer<ChatModel.ChatModel, E, R>, run: Run): Opening<E, R> => {
+const openOnce = <E, R>(layer: Layer.Layer<ChatModel.ChatModel, E, R>, run: Run): ModelOpening<E, R> => {
   const turns = Semaphore.makeUnsafe(1)
-  let opened: Opened | undefined
+  let opened: OpenModel | undefined
   const open = Effect.gen(function* () {
     opened ??= yield* openModel(layer, run)
     return opened
@@ -65,8 +65,8 @@ export const makeOpenings = <L extends ReadonlyArray<Layer.Layer<ChatModel.ChatM
   type R = Layer.Services<L[number]>
   // Each layer's failures and requirements are in the union of all.
   const layers = modelLayers as ReadonlyArray<Layer.Layer<ChatModel.ChatModel, E, R>>
-  const openings = Attached.make<Run, ReadonlyArray<Opening<E, R>>>()
-  return (run: Run): ReadonlyArray<Opening<E, R>> => {
+  const openings = Attached.make<Run, ReadonlyArray<ModelOpening<E, R>>>()
+  return (run: Run): ReadonlyArray<ModelOpening<E, R>> => {
     const runOpenings = openings.get(run) ?? layers.map((layer) => openOnce(layer, run))
     openings.set(run, runOpenings)
     return runOpenings

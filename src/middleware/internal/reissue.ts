@@ -20,7 +20,7 @@ export interface Attempt {
 }
 
 /** A requested turn, and the reactions to its end. */
-export interface Reissued<E, R> {
+export interface ReissuedTurn<E, R> {
   readonly turn: Attempt["turn"]
   /** Makes the next attempt after a failure; fails if there must be none. */
   readonly nextAttempt: (error: ModelError) => Effect.Effect<Attempt, ModelError | E, R>
@@ -29,12 +29,12 @@ export interface Reissued<E, R> {
 }
 
 type Parts = Arr.NonEmptyReadonlyArray<TurnPart>
-type Read<R> = Pull.Pull<Parts, ModelError, void, R>
+type NextParts<R> = Pull.Pull<Parts, ModelError, void, R>
 
 /** The state of a pulled turn. */
-interface Pulled<R> {
+interface PulledTurn<R> {
   readonly scope: Scope.Scope
-  read: Read<R>
+  read: NextParts<R>
   isShown: boolean
   hasActed: boolean
 }
@@ -44,7 +44,7 @@ const keepModelErrors = <A, E, R>(work: Effect.Effect<A, ModelError | E, R>): Ef
   Effect.catch(work, (error) => (isModelError(error) ? Effect.fail(error) : Effect.die(tunnel(error))))
 
 /** Streams a turn in a scope of its own until it fails. */
-const begin = <E, R>(pulled: Pulled<R>, { nextAttempt, onDone, turn }: Reissued<E, R>): Read<R> => {
+const begin = <E, R>(pulled: PulledTurn<R>, { nextAttempt, onDone, turn }: ReissuedTurn<E, R>): NextParts<R> => {
   const own = Scope.forkUnsafe(pulled.scope)
   const watch = (parts: Parts): Parts => {
     for (const part of parts) {
@@ -55,7 +55,7 @@ const begin = <E, R>(pulled: Pulled<R>, { nextAttempt, onDone, turn }: Reissued<
     }
     return parts
   }
-  const failed = (cause: Cause.Cause<ModelError | Cause.Done>): Read<R> =>
+  const failed = (cause: Cause.Cause<ModelError | Cause.Done>): NextParts<R> =>
     Pull.isDoneCause(cause)
       ? Effect.failCause(cause)
       : Effect.catchIf(Effect.failCause(cause), isModelError, (error) =>
@@ -82,12 +82,12 @@ const begin = <E, R>(pulled: Pulled<R>, { nextAttempt, onDone, turn }: Reissued<
  * `nextAttempt` other than a model's pass as defects until the run restores them.
  */
 export const reissue = <E, R>(
-  ask: Effect.Effect<Reissued<E, R>, ModelError | E, R>
+  ask: Effect.Effect<ReissuedTurn<E, R>, ModelError | E, R>
 ): Stream.Stream<TurnPart, ModelError, R> =>
   // One channel instead of several around each turn: a waiting model holds them all.
   plain(
     fromPull((scope) => {
-      const pulled: Pulled<R> = {
+      const pulled: PulledTurn<R> = {
         scope,
         read: Effect.flatMap(keepModelErrors(ask), (reissued) => begin(pulled, reissued)),
         isShown: false,

@@ -34,7 +34,7 @@ const most = 65_536
 
 const Shown = Schema.Struct({ name: Schema.String, description: Schema.String, parameters: JsonObject })
 
-const Kept = Schema.Struct({
+const ToolHistory = Schema.Struct({
   shown: Schema.Array(Shown),
   /** Announced differences: the digest of a tool, or "" for a removed tool. */
   told: Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
@@ -55,12 +55,15 @@ const Kept = Schema.Struct({
     })
   )
 })
-type Kept = typeof Kept.Type
-type Notice = Kept["notices"][number]
+type ToolHistory = typeof ToolHistory.Type
+type Notice = ToolHistory["notices"][number]
 type Change = NonNullable<Notice["changes"]>[number]
 
 /** The tools of a conversation, and the announced changes. */
-export const slot = AgentState.slot("stableTools", { schema: Kept, initial: { shown: [], told: [], notices: [] } })
+export const slot = AgentState.slot("stableTools", {
+  schema: ToolHistory,
+  initial: { shown: [], told: [], notices: [] }
+})
 
 /** This tool only runs for a missing tool: other calls are translated before. */
 export const tool: () => Tool.Tool = once(() =>
@@ -80,7 +83,7 @@ export const tool: () => Tool.Tool = once(() =>
 
 const digests = new WeakMap<object, string>()
 
-const digestOf = (one: Kept["shown"][number]): string => {
+const digestOf = (one: ToolHistory["shown"][number]): string => {
   const cachedDigest = digests.get(one)
   if (cachedDigest !== undefined) return cachedDigest
   const digest = sha256Sync(canonical({ description: one.description, parameters: one.parameters })).slice(0, 32)
@@ -89,7 +92,10 @@ const digestOf = (one: Kept["shown"][number]): string => {
 }
 
 /** The new or changed tools, and the removed ones. */
-const differences = (originals: Kept["shown"], tools: ReadonlyArray<ToolDefinition>): ReadonlyMap<string, string> => {
+const differences = (
+  originals: ToolHistory["shown"],
+  tools: ReadonlyArray<ToolDefinition>
+): ReadonlyMap<string, string> => {
   const before = new Map(originals.map((one) => [one.name, one]))
   const different = new Map<string, string>()
   for (const one of tools) {
@@ -153,7 +159,7 @@ const changesIn = (notice: Notice, messages: ReadonlyArray<Message.Message>): Re
 
 /** All announcements as changes, if each can be one. */
 const changesOf = (
-  { notices }: Kept,
+  { notices }: ToolHistory,
   messages: ReadonlyArray<Message.Message>
 ): ReadonlyArray<ToolChange> | undefined => {
   const all = notices.map((notice) => changesIn(notice, messages))
@@ -162,7 +168,7 @@ const changesOf = (
 
 /** A history as sent: with the announcements, and with the calls as the model wrote them. It grows with the history. */
 interface View {
-  readonly record: Kept
+  readonly record: ToolHistory
   readonly names: ReadonlySet<string>
   readonly after: ReadonlyMap<string, string>
   list: ReadonlyArray<Message.Message>
@@ -173,7 +179,7 @@ interface View {
   isSame: boolean
 }
 
-const fresh = (record: Kept): View => ({
+const fresh = (record: ToolHistory): View => ({
   record,
   names: new Set(record.shown.map((one) => one.name)),
   after: new Map(record.notices.map((notice) => [notice.after, notice.text])),
@@ -232,7 +238,7 @@ const translated =
       : part
 
 /** Derived data of one run. */
-interface Known {
+interface RunTools {
   tools: ReadonlyArray<ToolDefinition> | undefined
   view: View
   definitions: ReadonlyArray<ToolDefinition>
@@ -242,11 +248,11 @@ const takesChanges = (model: Service | undefined): boolean => model?.abilities?.
 
 /** Makes a function that translates requests before they are sent, and turns when they return. */
 export const make = () => {
-  const runs = Attached.make<Run, Known>()
+  const runs = Attached.make<Run, RunTools>()
   /** Models that refused changes: another address, an older model. */
   const refusing = new WeakSet<Service>()
 
-  const viewed = (cache: Known, record: Kept, messages: ReadonlyArray<Message.Message>): View => {
+  const viewed = (cache: RunTools, record: ToolHistory, messages: ReadonlyArray<Message.Message>): View => {
     if (cache.view.record !== record || !beginsWith(messages, cache.view)) {
       if (cache.view.record.shown !== record.shown)
         cache.definitions = record.shown.map((one) => ({ ...one, annotations: {} }))
@@ -256,13 +262,13 @@ export const make = () => {
     return cache.view
   }
 
-  const keep = Effect.fnUntraced(function* (run: Run, cache: Known, request: ModelRequest) {
+  const keep = Effect.fnUntraced(function* (run: Run, cache: RunTools, request: ModelRequest) {
     const { messages } = request
     const tools = request.tools.filter(({ hidden }) => hidden !== true)
     const record = yield* run.state.get(slot)
     const isBegun = messages.some(({ role }) => role === "ai")
     const isWhole = isBegun && viewed(cache, record, messages).count === record.notices.length
-    const afresh: Kept = {
+    const afresh: ToolHistory = {
       shown: tools.map(({ description, name, parameters }) => ({ name, description, parameters })),
       told: [],
       notices: []

@@ -64,7 +64,7 @@ export interface Options {
 }
 
 /** A tool that a model is told about and that nobody calls through `effect/ai`. */
-type Told = AiTool.Tool<
+type DeclaredTool = AiTool.Tool<
   string,
   {
     readonly parameters: typeof Schema.Unknown
@@ -74,7 +74,7 @@ type Told = AiTool.Tool<
   }
 >
 
-const toTold = (tool: ToolDefinition): Told =>
+const toTold = (tool: ToolDefinition): DeclaredTool =>
   AiTool.dynamic(tool.name, {
     description: wellFormed(tool.description),
     parameters: toolSchema(tool.parameters, "openai")
@@ -83,7 +83,7 @@ const toTold = (tool: ToolDefinition): Told =>
 /** Made anew only when the tools are others. */
 const makeToolkits = (hostedTools: Options["hostedTools"] = []) => {
   // Their schemas need services of their caller, and that is the provider.
-  const hosted = hostedTools as unknown as ReadonlyArray<Told>
+  const hosted = hostedTools as unknown as ReadonlyArray<DeclaredTool>
   let tools: ModelRequest["tools"] = []
   let toolkit = AiToolkit.make(...hosted)
   return (request: ModelRequest) => {

@@ -34,7 +34,7 @@ import * as ToolOutput from "../../core/ToolOutput.ts"
 import { check } from "../../support/options/check.ts"
 import * as shapes from "../internal/shapes.ts"
 import { definitionOf, toAnnotations } from "./internal/effectAi/definitions.ts"
-import { callHandler, type Handled } from "./internal/effectAi/handler.ts"
+import { callHandler, type ToolkitHandlers } from "./internal/effectAi/handler.ts"
 import { shownParts } from "./internal/effectAi/media.ts"
 
 /** Any set of `effect/ai` tools by name. */
@@ -56,7 +56,11 @@ export interface Options<out R = never> {
   readonly approve?: ((request: ApprovalRequest) => Effect.Effect<boolean, never, R>) | undefined
 }
 
-const adapt = <R>(tool: AiTool.Any, handled: Effect.Effect<Handled, never, R>, options: Options<R>): Tool.Tool<R> => {
+const adapt = <R>(
+  tool: AiTool.Any,
+  handled: Effect.Effect<ToolkitHandlers, never, R>,
+  options: Options<R>
+): Tool.Tool<R> => {
   const { name, ...definition } = definitionOf(tool)
   return Tool.dynamic(name, {
     ...definition,
@@ -71,7 +75,7 @@ const checkOptions = check(shapes.effectAiToolkitFromToolkit)
 
 const adaptAll = <R>(
   tools: AnyTools,
-  handled: Effect.Effect<Handled, never, R>,
+  handled: Effect.Effect<ToolkitHandlers, never, R>,
   given: Options<R> | undefined
 ): ReadonlyArray<Tool.Tool<R>> => {
   const [options, problem] = readOptions(checkOptions, given ?? {})
@@ -98,7 +102,7 @@ export const fromToolkit = <Tools extends AnyTools, R = never>(
   adaptAll(
     toolkit.tools,
     toolkit as unknown as Effect.Effect<
-      Handled,
+      ToolkitHandlers,
       never,
       AiTool.HandlersFor<Tools> | AiTool.HandlerServices<Tools[keyof Tools]> | R
     >,
@@ -113,7 +117,7 @@ export const fromHandlers = <Tools extends AnyTools, R = never>(
   // As above.
   adaptAll<AiTool.HandlerServices<Tools[keyof Tools]> | R>(
     handlers.tools,
-    Effect.succeed(handlers as unknown as Handled),
+    Effect.succeed(handlers as unknown as ToolkitHandlers),
     options
   )
 

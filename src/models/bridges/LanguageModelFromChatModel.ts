@@ -26,7 +26,7 @@ import * as Stream from "effect/Stream"
 import { ChatModel, open, type Service, type TurnPart } from "../../core/ChatModel.ts"
 import type { AiMessage } from "../../core/Message.ts"
 import { toAiError } from "./internal/effectAi/errors.ts"
-import { type Asked, toRequest } from "./internal/effectAi/request.ts"
+import { type BridgeRequest, toRequest } from "./internal/effectAi/request.ts"
 import { makeStreamEncoder, toParts } from "./internal/effectAi/respond.ts"
 
 type ProviderOptions = LanguageModel.ProviderOptions
@@ -63,7 +63,7 @@ const begin = (model: Service, options: ProviderOptions, method: string) =>
     return { exchange, turn: Stream.mapError(session.nextTurn(exchange.request), toAiError(method)) }
   })
 
-const finish = (options: ProviderOptions, method: string, exchange: Asked, answer: AiMessage) =>
+const finish = (options: ProviderOptions, method: string, exchange: BridgeRequest, answer: AiMessage) =>
   Effect.suspend(() => {
     const message = exchange.answered(answer)
     describeResponse(options, message)

@@ -20,7 +20,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { LlamaContext } from "node-llama-cpp"
 import { ChatModel, type Service } from "../../core/ChatModel.ts"
-import { type Configured, fromConfigured } from "../../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../../core/configured.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 import { makeEffectCheck } from "../internal/refuse.ts"
 import * as shapes from "../internal/shapes.ts"
@@ -163,5 +163,5 @@ const loaded = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<
 export const layer = (options: Options): Layer.Layer<ChatModel, ModelError> => Layer.effect(ChatModel, make(options))
 
 /** The same, with any option read from `Config`. */
-export const layerConfig = (options: Configured<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
+export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<ChatModel, ModelError | Config.ConfigError> =>
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), make))

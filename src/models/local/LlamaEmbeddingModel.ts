@@ -19,7 +19,7 @@ import type * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Configured, fromConfigured } from "../../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../../core/configured.ts"
 import type { ModelError } from "../../core/ModelError.ts"
 import { makeEffectCheck } from "../internal/refuse.ts"
 import * as shapes from "../internal/shapes.ts"
@@ -97,6 +97,6 @@ export const layer = (
 
 /** The same, with any option read from `Config`. */
 export const layerConfig = (
-  options: Configured<Options>
+  options: ConfigOptions<Options>
 ): Layer.Layer<EmbeddingModel.EmbeddingModel | EmbeddingModel.Dimensions, ModelError | Config.ConfigError> =>
   Layer.effectContext(Effect.flatMap(fromConfigured<Options>(options), make))

@@ -26,21 +26,21 @@ export interface CacheOptions {
 }
 
 /** A cached response. `wishes` are the request headers that it may vary by. */
-const Cached = Schema.Struct({
+const CacheEntry = Schema.Struct({
   url: Schema.String,
   wishes: Schema.String,
   headers: Schema.Record(Schema.String, Schema.String),
   body: Schema.Uint8ArrayFromBase64,
   freshUntil: Schema.Number
 })
-type Cached = typeof Cached.Type
+type CacheEntry = typeof CacheEntry.Type
 
 const Nothing = Schema.TaggedStruct("Nothing", {})
 const nothing = Nothing.make({})
 
 const Page = Persistable.Class<{ payload: { readonly key: string } }>()("effect-deepagents/Network/Page", {
   primaryKey: ({ key }) => key,
-  success: Cached,
+  success: CacheEntry,
   error: Nothing
 })
 type Page = InstanceType<typeof Page>
@@ -91,7 +91,7 @@ const wishesOf = ({ headers }: HttpClientRequest.HttpClientRequest): string =>
 const removeWeakMark = (tag: string): string => tag.replace(/^W\//, "")
 
 /** Updates cached headers by those of a 304, except for headers of the body. */
-const renewHeaders = (cachedHeaders: Cached["headers"], answer: Headers.Headers): Headers.Headers => {
+const renewHeaders = (cachedHeaders: CacheEntry["headers"], answer: Headers.Headers): Headers.Headers => {
   const own = Object.keys(answer).filter((name) => name.startsWith("content-") || name === "transfer-encoding")
   return Headers.setAll(Headers.remove(Headers.fromInput(cachedHeaders), "age"), Headers.removeMany(answer, own))
 }
@@ -112,7 +112,7 @@ export const cacheResponses = (
     const maxBytes = options.maxBytes ?? 5_000_000
     const timeToLive = Duration.fromInputUnsafe(options.timeToLive ?? "1 day")
     // Fetched pages, until the lookup of the cache stores them.
-    const arrived = new Map<string, Cached>()
+    const arrived = new Map<string, CacheEntry>()
     const timeToLiveOf = (exit: Exit.Exit<unknown, unknown>) => (Exit.isSuccess(exit) ? timeToLive : Duration.zero)
     const pages = yield* PersistedCache.make(
       (page: Page) => {
@@ -127,7 +127,7 @@ export const cacheResponses = (
       }
     )
 
-    const storePage = (key: string, cachedPage: Cached) =>
+    const storePage = (key: string, cachedPage: CacheEntry) =>
       Effect.suspend(() => {
         arrived.set(key, cachedPage)
         const page = new Page({ key })
@@ -140,7 +140,7 @@ export const cacheResponses = (
     /** Finds a page. A cache that can't be read has no pages. */
     const findPage = (key: string) => Effect.option(pages.get(new Page({ key })))
 
-    const replay = (request: HttpClientRequest.HttpClientRequest, cachedPage: Cached) =>
+    const replay = (request: HttpClientRequest.HttpClientRequest, cachedPage: CacheEntry) =>
       Object.assign(
         replaceBody(
           HttpClientResponse.fromWeb(request, new Response(null, { status: 200, headers: cachedPage.headers })),

@@ -11,7 +11,7 @@ import * as RateLimiter from "effect/persistence/RateLimiter"
 import * as Scope from "effect/Scope"
 import { makeRefused, type Rules } from "../../support/http/rules.ts"
 
-type Sent<R> = Effect.Effect<HttpClientResponse, HttpClientError.HttpClientError, R>
+type Sending<R> = Effect.Effect<HttpClientResponse, HttpClientError.HttpClientError, R>
 
 /** Counts connection errors, 429 and 5xx as failures of the host. */
 const classifyExit = (exit: Exit.Exit<HttpClientResponse, HttpClientError.HttpClientError>): CircuitBreaker.Outcome =>
@@ -27,7 +27,11 @@ const classifyExit = (exit: Exit.Exit<HttpClientResponse, HttpClientError.HttpCl
 export const makeHostLimits = ({
   breaker,
   rate
-}: Rules): Effect.Effect<<R>(request: HttpClientRequest, host: string, send: Sent<R>) => Sent<R>, never, Scope.Scope> =>
+}: Rules): Effect.Effect<
+  <R>(request: HttpClientRequest, host: string, send: Sending<R>) => Sending<R>,
+  never,
+  Scope.Scope
+> =>
   Effect.gen(function* () {
     const limiter =
       rate === undefined

@@ -15,7 +15,7 @@ import { cut } from "../../support/text/text.ts"
 export type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
 /** The answer of an agent, or the reason why it is missing. `isSpent` says that the budget of the pattern is used up. */
-export type Asked<A, E> =
+export type AgentAnswer<A, E> =
   | { readonly _tag: "Answered"; readonly output: A }
   | { readonly _tag: "Unanswered"; readonly error: E; readonly problem: string; readonly isSpent: boolean }
 
@@ -51,7 +51,7 @@ export const ask = Effect.fnUntraced(function* <O, E, R>(
   agent: Agent.Agent<O, E, R>,
   input: string,
   session?: string
-): Effect.fn.Return<Asked<Exclude<O, undefined>, E | AgentError>, E | AgentError, R | ToolContext> {
+): Effect.fn.Return<AgentAnswer<Exclude<O, undefined>, E | AgentError>, E | AgentError, R | ToolContext> {
   const { run } = yield* ToolContext
   const attempt = yield* Effect.result(Agent.delegate(agent, input, session === undefined ? {} : { session }))
   if (Result.isFailure(attempt)) {

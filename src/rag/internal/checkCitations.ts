@@ -7,7 +7,7 @@ import * as AgentState from "../../core/AgentState.ts"
 import * as Message from "../../core/Message.ts"
 import * as Middleware from "../../core/Middleware.ts"
 import type { Run } from "../../core/Run.ts"
-import { type Cited, slot } from "../../core/sourceList.ts"
+import { type CitedSource, slot } from "../../core/sourceList.ts"
 import { defineDecisions } from "../../support/decisions/service.ts"
 import { cut } from "../../support/text/text.ts"
 import { oneLine, quote } from "../../support/text/untrusted.ts"
@@ -28,7 +28,7 @@ interface Options {
 }
 
 /** Finds the first problem of an answer; else `undefined`. */
-type Find<R> = (answer: string, sources: ReadonlyArray<Cited>) => Effect.Effect<string | undefined, never, R>
+type Find<R> = (answer: string, sources: ReadonlyArray<CitedSource>) => Effect.Effect<string | undefined, never, R>
 
 const rangeOf = (count: number): string =>
   count === 0
@@ -98,13 +98,13 @@ export const checkSupport = (
   const findOther = findUnknown(options.required ?? false)
   const definition = defineDecisions({ supported: isSupported })
 
-  const passageOf = Effect.fnUntraced(function* (source: Cited) {
+  const passageOf = Effect.fnUntraced(function* (source: CitedSource) {
     const chunk = chunkOfKey(space.namespace, source.key)
     const hits = chunk === undefined ? [] : yield* Effect.orElseSucceed(space.around(chunk), () => [])
     return hits[0]?.chunk.text ?? source.snippet ?? ""
   })
 
-  const isDoubtful = Effect.fnUntraced(function* ({ numbers, text }: Claim, sources: ReadonlyArray<Cited>) {
+  const isDoubtful = Effect.fnUntraced(function* ({ numbers, text }: Claim, sources: ReadonlyArray<CitedSource>) {
     const cited = numbers.flatMap((number) => sources[number - 1] ?? [])
     const passages = yield* Effect.forEach(cited.slice(0, 5), passageOf)
     const input = `Sentence:\n${quote(cut(text, 2_000))}\n\n${passages.map((passage) => `Passage:\n${quote(cut(passage, limits.passage))}`).join("\n\n")}`

@@ -10,7 +10,7 @@ import type { Entry, Filter, Hit, Model } from "../RagIndex.ts"
 type Reason = RagError["reason"]
 
 /** An entry as it is stored: with storable texts, and vectors of length 1. */
-export interface Stored extends Omit<Entry, "vectors"> {
+export interface StoredEntry extends Omit<Entry, "vectors"> {
   readonly vectors: ReadonlyArray<Float32Array> | undefined
 }
 
@@ -80,14 +80,14 @@ export const findDocumentProblem = ({ chunks, document, vectors }: Entry): strin
 export const readEntries = Effect.fnUntraced(function* (
   entries: ReadonlyArray<Entry>,
   model: Model | undefined
-): Effect.fn.Return<ReadonlyArray<Stored>, Reason> {
+): Effect.fn.Return<ReadonlyArray<StoredEntry>, Reason> {
   const last = new Map(entries.map((entry) => [entry.document.id, entry]))
   const problem = [...last.values()].map(findDocumentProblem).find((one) => one !== undefined)
   if (problem !== undefined) return yield* Effect.fail(invalid(problem))
   return yield* Effect.forEach(last.values(), (entry) =>
     Effect.map(
       entry.vectors === undefined ? Effect.undefined : readVectors(entry.vectors, model),
-      (vectors): Stored => ({ ...entry, vectors })
+      (vectors): StoredEntry => ({ ...entry, vectors })
     )
   )
 })

@@ -24,9 +24,9 @@ const Judged = Schema.Struct({
   failures: Schema.Finite,
   failedAt: Schema.Finite
 })
-export interface Judged extends Schema.Schema.Type<typeof Judged> {}
+export interface ThreadBook extends Schema.Schema.Type<typeof Judged> {}
 
-const unjudged: Judged = { refusals: {}, left: [], failures: 0, failedAt: 0 }
+const unjudged: ThreadBook = { refusals: {}, left: [], failures: 0, failedAt: 0 }
 
 const Book = Schema.Struct({
   claims: Schema.Record(Schema.String, Claim),

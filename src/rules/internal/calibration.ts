@@ -1,7 +1,7 @@
 /** Isotonic regression of stated probabilities on outcomes, its error, and verdicts by expected cost. */
 
 /** A stated probability, and the outcome. */
-export interface Labelled {
+export interface LabelledDecision {
   /** The probability of yes that the model stated. */
   readonly probability: number
   /** True if the answer was yes. */
@@ -28,15 +28,16 @@ export interface Bin {
 /** Labels that a calibration needs, and labels of each outcome. */
 export const least = { labels: 200, each: 10 } as const
 
-const isLabelled = ({ probability }: Labelled): boolean => probability >= 0 && probability <= 1
+const isLabelled = ({ probability }: LabelledDecision): boolean => probability >= 0 && probability <= 1
 
 /** Keeps the labels whose probability is one. */
-export const soundOf = (labelled: ReadonlyArray<Labelled>): ReadonlyArray<Labelled> => labelled.filter(isLabelled)
+export const soundOf = (labelled: ReadonlyArray<LabelledDecision>): ReadonlyArray<LabelledDecision> =>
+  labelled.filter(isLabelled)
 
 const binCount = 10
 
 /** Groups labels by tenths of their stated probability. */
-export const binsOf = (labelled: ReadonlyArray<Labelled>): ReadonlyArray<Bin> => {
+export const binsOf = (labelled: ReadonlyArray<LabelledDecision>): ReadonlyArray<Bin> => {
   const sums = Array.from({ length: binCount }, () => ({ stated: 0, yes: 0, count: 0 }))
   for (const { isYes, probability } of labelled) {
     const bin = sums[Math.min(binCount - 1, Math.floor(probability * binCount))]
@@ -51,7 +52,7 @@ export const binsOf = (labelled: ReadonlyArray<Labelled>): ReadonlyArray<Bin> =>
 }
 
 /** The expected calibration error: the mean distance of the bins from the diagonal, by their labels. */
-export const errorOf = (labelled: ReadonlyArray<Labelled>): number =>
+export const errorOf = (labelled: ReadonlyArray<LabelledDecision>): number =>
   labelled.length === 0
     ? 0
     : binsOf(labelled).reduce((sum, { count, observed, stated }) => sum + count * Math.abs(stated - observed), 0) /
@@ -82,7 +83,7 @@ const shareOf = ({ count, yes }: Pool): number => yes / count
 const valueOf = ({ count, yes }: Pool): number => (yes + 0.5) / (count + 1)
 
 /** Groups labels by their stated probability, in its order. */
-const poolsOf = (labelled: ReadonlyArray<Labelled>): ReadonlyArray<Pool> => {
+const poolsOf = (labelled: ReadonlyArray<LabelledDecision>): ReadonlyArray<Pool> => {
   const pools: Array<Pool> = []
   for (const { isYes, probability } of labelled.toSorted((left, right) => left.probability - right.probability)) {
     const last = pools.at(-1)
@@ -124,7 +125,7 @@ const stepAt = (steps: ReadonlyArray<Step>, stated: number): Step | undefined =>
 }
 
 /** Fits a map to labels. Without labels it changes nothing. */
-export const fit = (labelled: ReadonlyArray<Labelled>): Fit => {
+export const fit = (labelled: ReadonlyArray<LabelledDecision>): Fit => {
   const pools = poolsOf(labelled)
   // A step of few labels is drawn to the middle, maybe past its neighbour: both become one.
   const steps = mergePools(mergePools(pools, shareOf), valueOf).map((pool) => ({ to: pool.to, value: valueOf(pool) }))
@@ -138,7 +139,7 @@ export const fit = (labelled: ReadonlyArray<Labelled>): Fit => {
 const folds = 5
 
 /** Calibrates each fifth of the labels by the other four: the error on labels that the map has not seen. */
-export const crossFitted = (labelled: ReadonlyArray<Labelled>): ReadonlyArray<Labelled> =>
+export const crossFitted = (labelled: ReadonlyArray<LabelledDecision>): ReadonlyArray<LabelledDecision> =>
   Array.from({ length: folds }, (_, fold) => fold).flatMap((fold) => {
     const { map } = fit(labelled.filter((_, index) => index % folds !== fold))
     return labelled
@@ -165,12 +166,12 @@ export const thresholdsOf = ({ person, wrongNo, wrongYes }: Costs): Thresholds =
 }
 
 /** An answer, or the question to a person. */
-export type Settled = "yes" | "no" | "person"
+export type Settlement = "yes" | "no" | "person"
 
 /** Settles a stated probability by thresholds. */
 export const settleBy =
   ({ from, map, to }: Fit, { no, yes }: Thresholds) =>
-  (stated: number): Settled => {
+  (stated: number): Settlement => {
     if (!(stated >= 0 && stated <= 1)) return "person"
     const probability = map(stated)
     // Below the lowest label nothing speaks for a yes, above the highest nothing for a no.

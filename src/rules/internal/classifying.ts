@@ -3,7 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Approval from "../../core/Approval.ts"
 import * as ApprovalClassifier from "../../middleware/ApprovalClassifier.ts"
-import type { Book, Judged } from "./book.ts"
+import type { Book, ThreadBook } from "./book.ts"
 import type { ClassifyOptions, InboxError, Item, Service } from "./inboxModel.ts"
 
 const rest = 60_000
@@ -16,7 +16,7 @@ interface Desk {
   readonly list: Effect.Effect<ReadonlyArray<Item>, InboxError>
   readonly decide: Service["decide"]
   readonly read: Effect.Effect<Book, InboxError>
-  readonly change: (f: (judged: Judged) => Judged) => Effect.Effect<void, InboxError>
+  readonly change: (f: (judged: ThreadBook) => ThreadBook) => Effect.Effect<void, InboxError>
 }
 
 const threadOf = ({ id, threadId }: Item): string => threadId ?? id
@@ -27,7 +27,7 @@ const valueIn = <A>(record: { readonly [name: string]: A }, name: string): A | u
 /** Counts a refusal, and moves the thread to the end of the record. */
 const countRefusal =
   (thread: string) =>
-  (judged: Judged): Judged => {
+  (judged: ThreadBook): ThreadBook => {
     const others = Object.entries(judged.refusals).filter(([name]) => name !== thread)
     const recentThreads = others.slice(Math.max(0, others.length + 1 - mostThreads))
     return {

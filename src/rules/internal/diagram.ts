@@ -26,7 +26,7 @@ const x = (probability: number): string => (left + probability * size).toFixed(1
 const y = (probability: number): string => (top + (1 - probability) * size).toFixed(1)
 
 /** What a diagram shows. */
-interface Shown {
+interface DiagramData {
   readonly title: string
   readonly bins: ReadonlyArray<Bin>
   readonly fit: Fit
@@ -42,7 +42,7 @@ const curveOf = ({ from, map, to }: Fit): string =>
     .join(" ")
 
 /** Draws stated against observed probabilities: bins by their labels, the calibrated curve, the diagonal. */
-export const draw = ({ bins, calibrated, count, fit, stated, title }: Shown): string => {
+export const draw = ({ bins, calibrated, count, fit, stated, title }: DiagramData): string => {
   const largest = Math.max(1, ...bins.map((bin) => bin.count))
   const dots = bins.map(
     (bin) =>

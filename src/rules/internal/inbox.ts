@@ -12,7 +12,7 @@ import { classifyBy } from "./classifying.ts"
 import { claimedByOther, decideBy, failWith, placeOf } from "./delivery.ts"
 import type { InboxError, Item, Options, Query, Service } from "./inboxModel.ts"
 import { notifyBy } from "./notifying.ts"
-import { defaultSeverity, makePlaces, type Place, unavailable, type Waiting } from "./places.ts"
+import { defaultSeverity, makePlaces, type Place, unavailable, type WaitingRequest } from "./places.ts"
 
 /** The last millisecond of a date: the end of a claim without end. */
 const endOfTime = 8_640_000_000_000_000
@@ -32,7 +32,7 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
   const tasks = yield* Effect.serviceOption(BackgroundTasks)
   const context = yield* Effect.context<R>()
   const book = Books.make(store)
-  const live = new Map<string, Waiting>()
+  const live = new Map<string, WaitingRequest>()
   const severityOf = options.severity ?? defaultSeverity
   const places = makePlaces({ store, tasks, live, book: book.read, severityOf })
 
@@ -99,7 +99,11 @@ export const make = Effect.fnUntraced(function* <E, R>(options: Options<E, R>) {
 
   const wait: Service["wait"] = Effect.fnUntraced(function* (request) {
     const run = yield* CurrentRun
-    const waiting: Waiting = { request, threadId: run?.threadId, decided: yield* Deferred.make<Approval.Decision>() }
+    const waiting: WaitingRequest = {
+      request,
+      threadId: run?.threadId,
+      decided: yield* Deferred.make<Approval.Decision>()
+    }
     const now = yield* Clock.currentTimeMillis
     return yield* Effect.ensuring(
       Effect.suspend(() => {

@@ -5,7 +5,7 @@ import * as Approval from "../../core/Approval.ts"
 import type { Record } from "../Audit.ts"
 
 /** A request that a person decided on. */
-interface Decided {
+interface DecidedRequest {
   readonly request: Approval.Request
   readonly isYes: boolean
 }
@@ -26,19 +26,19 @@ const isLabel = ({ decision, isAsShown, request }: Past): boolean =>
   request.byPerson !== true &&
   request.toolDigest !== undefined
 
-const newest = (decisions: Iterable<Decided>, limit: number): ReadonlyArray<Decided> =>
+const newest = (decisions: Iterable<DecidedRequest>, limit: number): ReadonlyArray<DecidedRequest> =>
   [...decisions].toSorted((left, right) => right.request.at - left.request.at).slice(0, limit)
 
 /** Reads the newest decisions of people, each request once: forks of a thread repeat it. */
 export const decisionsByPeople = <E, R>(
   records: Stream.Stream<Past, E, R>,
   most: number
-): Effect.Effect<ReadonlyArray<Decided>, E, R> => {
+): Effect.Effect<ReadonlyArray<DecidedRequest>, E, R> => {
   const limit = Math.max(0, Math.floor(most) || 0)
   return Effect.map(
     Stream.runFold(
       Stream.filter(records, isLabel),
-      () => new Map<string, Decided>(),
+      () => new Map<string, DecidedRequest>(),
       (byId, { decision, request }) => {
         byId.set(request.id, { request, isYes: decision?._tag === "Approve" })
         // A store may have millions of requests.

@@ -167,12 +167,12 @@ const fitsWidely = (pattern: string, text: string, cache: FormsBy): boolean => {
 }
 
 /** Matches patterns in one way, over the texts of one call. */
-interface Matching {
+interface Matcher {
   readonly way: Way
   readonly cache: FormsBy
 }
 
-const matchesText = ({ cache, way }: Matching, pattern: string, text: string): boolean => {
+const matchesText = ({ cache, way }: Matcher, pattern: string, text: string): boolean => {
   if (way === "widely") return fitsWidely(pattern, text, cache)
   return way === "closely" ? fitsClosely(pattern, text) : fitsExactly(pattern, text)
 }
@@ -214,7 +214,7 @@ const leavesOf = (value: Json): ReadonlyArray<Json> => {
   return isObject(value) ? Object.entries(value).flatMap(([key, item]) => [key, ...leavesOf(item)]) : [value]
 }
 
-const matchesScalar = (matching: Matching, pattern: string | number | boolean, value: Json): boolean => {
+const matchesScalar = (matching: Matcher, pattern: string | number | boolean, value: Json): boolean => {
   if (typeof pattern === "string") {
     if (matchesText(matching, pattern, scalar(value))) return true
     return matching.way === "widely" && typeof value === "object" && value !== null
@@ -228,7 +228,7 @@ const matchesScalar = (matching: Matching, pattern: string | number | boolean, v
 }
 
 /** Matches one value. A missing value fits `not` in rules that restrict, and nothing in rules that allow. */
-const matches = (matching: Matching, pattern: Pattern, value: Json | undefined): boolean => {
+const matches = (matching: Matcher, pattern: Pattern, value: Json | undefined): boolean => {
   const allows = matching.way === "closely"
   if (typeof pattern === "object" && !isList(pattern)) {
     const { above, below, not } = pattern
@@ -237,7 +237,7 @@ const matches = (matching: Matching, pattern: Pattern, value: Json | undefined):
     if (not === undefined) return true
     if (value === undefined) return !allows
     // For exceptions the ways change places: a rule that allows matches them widely.
-    const other: Matching = { ...matching, way: allows ? "widely" : "closely" }
+    const other: Matcher = { ...matching, way: allows ? "widely" : "closely" }
     return !(typeof not === "string" ? [not] : not).some((one) => matches(other, one, value))
   }
   if (value === undefined) return false
@@ -246,7 +246,7 @@ const matches = (matching: Matching, pattern: Pattern, value: Json | undefined):
 }
 
 /** The values under a name. For a rule that restricts, the case of the name makes no difference. */
-const valuesOf = ({ way }: Matching, value: Json | undefined, name: string): ReadonlyArray<Json | undefined> => {
+const valuesOf = ({ way }: Matcher, value: Json | undefined, name: string): ReadonlyArray<Json | undefined> => {
   if (!isObject(value)) return [undefined]
   const own = Object.hasOwn(value, name) ? value[name] : undefined
   if (way !== "widely") return [own]
@@ -256,7 +256,7 @@ const valuesOf = ({ way }: Matching, value: Json | undefined, name: string): Rea
 
 /** Matches the value at a path of names (`options.force`). A rule that allows must fit all values of a list. */
 const matchesAt = (
-  matching: Matching,
+  matching: Matcher,
   pattern: Pattern,
   value: Json | undefined,
   names: ReadonlyArray<string>
@@ -275,7 +275,7 @@ const matchesAt = (
  * The ways to read a path: as the name of one argument, and as names inside of each other. An argument `options.force`
  * must not hide the `force` in `options`.
  */
-const readingsOf = ({ way }: Matching, path: string, args: JsonObject): ReadonlyArray<ReadonlyArray<string>> => {
+const readingsOf = ({ way }: Matcher, path: string, args: JsonObject): ReadonlyArray<ReadonlyArray<string>> => {
   const names = path.split(".")
   if (names.length === 1) return [names]
   const [first = ""] = names
@@ -295,7 +295,7 @@ export const matchesArguments = (
   way: Way,
   cache: FormsBy
 ): boolean => {
-  const matching: Matching = { way, cache }
+  const matching: Matcher = { way, cache }
   return Object.entries(patterns).every(([path, pattern]) => {
     const fitsIn = (args: JsonObject): boolean => {
       const readings = readingsOf(matching, path, args)

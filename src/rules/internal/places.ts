@@ -13,24 +13,24 @@ import { InboxError, type Item } from "./inboxModel.ts"
 import type { Kind, Severity } from "./notice.ts"
 
 /** A request of a run that waits in this process. */
-export interface Waiting {
+export interface WaitingRequest {
   readonly request: Approval.Request
   readonly threadId: string | undefined
   readonly decided: Deferred.Deferred<Approval.Decision>
 }
 
 /** A request and its place: a thread, a task, or a waiting run. */
-interface Found {
+interface PlacedRequest {
   readonly request: Approval.Request
   readonly threadId?: string
   readonly task?: string
-  readonly waiting?: Waiting
+  readonly waiting?: WaitingRequest
 }
 
 /** An item and its place, which takes a decision on it. */
 export interface Place {
   readonly item: Item
-  readonly waiting?: Waiting
+  readonly waiting?: WaitingRequest
 }
 
 /** The number of requests in one page of the store. */
@@ -45,7 +45,7 @@ export const defaultSeverity = (request: Approval.Request): Severity =>
 export const unavailable = (error: SessionError): InboxError =>
   new InboxError({ id: "", reason: { _tag: "Unavailable", problem: error.message } })
 
-const toFound = (waiting: Waiting): Found => ({
+const toFound = (waiting: WaitingRequest): PlacedRequest => ({
   request: waiting.request,
   waiting,
   ...defined({ threadId: waiting.threadId })
@@ -55,7 +55,7 @@ const toFound = (waiting: Waiting): Found => ({
 export interface Sources {
   readonly store: Store
   readonly tasks: Option.Option<BackgroundTasks["Service"]>
-  readonly live: ReadonlyMap<string, Waiting>
+  readonly live: ReadonlyMap<string, WaitingRequest>
   readonly book: Effect.Effect<Book, SessionError>
   readonly severityOf: (request: Approval.Request) => Severity
 }
@@ -65,7 +65,7 @@ export const makePlaces = ({ book, live, severityOf, store, tasks }: Sources) =>
   const itemMaker = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const { claims } = yield* book
-    return ({ request, waiting, ...where }: Found): Place => {
+    return ({ request, waiting, ...where }: PlacedRequest): Place => {
       const claim = Object.hasOwn(claims, request.id) ? claims[request.id] : undefined
       const item: Item = {
         id: request.id,
@@ -85,17 +85,17 @@ export const makePlaces = ({ book, live, severityOf, store, tasks }: Sources) =>
   const here = Effect.gen(function* () {
     const running = Option.isNone(tasks) ? [] : yield* tasks.value.list()
     const ofTasks = running.flatMap(({ key, pending: requests, status }) =>
-      status === "suspended" ? requests.map((request): Found => ({ request, task: key })) : []
+      status === "suspended" ? requests.map((request): PlacedRequest => ({ request, task: key })) : []
     )
     return [...ofTasks, ...[...live.values()].map(toFound)]
   })
 
   /** All requests of the store, or of one thread. */
   const inStore = Effect.fnUntraced(function* (threadId: string | undefined) {
-    const requests: Array<Found> = []
+    const requests: Array<PlacedRequest> = []
     let cursor: string | undefined
     do {
-      const page: Listing<Found> = yield* store.waiting(defined({ threadId, limit: pageSize, cursor }))
+      const page: Listing<PlacedRequest> = yield* store.waiting(defined({ threadId, limit: pageSize, cursor }))
       for (const one of page.items) requests.push(one)
       cursor = page.next ?? undefined
     } while (cursor !== undefined)
@@ -120,7 +120,7 @@ export const makePlaces = ({ book, live, severityOf, store, tasks }: Sources) =>
       const own = new Map((yield* here).map((one) => [one.request.id, one]))
       const places = new Map<string, Place>()
       for (const id of ids) {
-        const one: Found | undefined = own.get(id) ?? (yield* store.waitingFor(id))
+        const one: PlacedRequest | undefined = own.get(id) ?? (yield* store.waitingFor(id))
         if (one !== undefined) places.set(id, toPlace(one))
       }
       return places

@@ -8,7 +8,7 @@ import type { Leaf } from "../../core/SessionStore.ts"
 import { type Frame, markOf, type Place, write } from "./position.ts"
 
 /** A frame in its place. `n` is its number in the log. */
-export interface Logged {
+export interface LogFrame {
   readonly n: number
   readonly frame: Frame
   readonly place: Place
@@ -24,7 +24,7 @@ export interface Save {
 
 /** The frames of a call of the root run, and the step at which its answer was stored. */
 interface Call {
-  readonly frames: ReadonlyArray<Logged>
+  readonly frames: ReadonlyArray<LogFrame>
   readonly storedAt: number
 }
 
@@ -35,7 +35,7 @@ export interface Reader {
 
 export interface Log {
   epoch: string
-  frames: Array<Logged>
+  frames: Array<LogFrame>
   next: number
   bytes: number
   step: number
@@ -132,7 +132,7 @@ export const save = (log: Log, { id, step }: Leaf, from: number, answers: Readon
 }
 
 /** The frames before `from` that were not stored with a leaf: those of calls without a stored answer. */
-export const openFrames = ({ calls }: Log, { from, step }: Save): ReadonlyArray<Logged> =>
+export const openFrames = ({ calls }: Log, { from, step }: Save): ReadonlyArray<LogFrame> =>
   [...calls.values()].flatMap(({ frames, storedAt }) => (storedAt > step ? frames.filter(({ n }) => n < from) : []))
 
 /** The id of the call of the root run that an event is about. */
@@ -182,7 +182,7 @@ export const tell = (log: Log, events: ReadonlyArray<AgentEvent>, keep: number):
     const n = log.next++
     const size = sizeOf(event)
     const place = endOf(log)
-    const logged: Logged = { n, frame: { _tag: "Event", position: write(place), event }, place, size }
+    const logged: LogFrame = { n, frame: { _tag: "Event", position: write(place), event }, place, size }
     log.frames.push(logged)
     log.bytes += size
     const callId = callOf(event)

@@ -10,7 +10,7 @@ import { readPath, rebuild } from "./rebuild.ts"
 import * as Repeats from "./repeats.ts"
 import type { Runs } from "./service.ts"
 import { openThread } from "./taking.ts"
-import type { Named } from "./tenant.ts"
+import type { NamedThread } from "./tenant.ts"
 import { forget, isBusy, nowhere, refuse, type Registry, workOf } from "./works.ts"
 
 /** The frames that a reader gets at once. */
@@ -19,7 +19,7 @@ const slice = 512
 /** Reads the frames behind a place from the store. */
 const readStored = Effect.fnUntraced(function* (
   { works }: Registry,
-  { baseId, store }: Named,
+  { baseId, store }: NamedThread,
   id: string,
   place: Position.Place | undefined
 ) {
@@ -68,7 +68,7 @@ export const makeObserve =
         const reader: Log.Reader = { cursor: -1 }
         let epoch = ""
         /** The frames that the store told, which the log may tell again. */
-        let repeats: Repeats.Told | undefined
+        let repeats: Repeats.ToldFrames | undefined
         const work = workOf(registry, baseId)
         work.log.readers.add(reader)
         yield* Effect.addFinalizer(() =>

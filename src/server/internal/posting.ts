@@ -4,7 +4,7 @@ import type { HumanMessage } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import { type Service, SessionStore } from "../../core/SessionStore.ts"
 import { cut, joinLines } from "../../support/text/text.ts"
-import type { Runs, RunsError, Taken } from "./service.ts"
+import type { Runs, RunsError, Acceptance } from "./service.ts"
 import { type Principal, type Tenant, tenant } from "./tenant.ts"
 
 export const isMissing = ({ reason }: SessionError): boolean => reason._tag === "NotFound"
@@ -38,7 +38,7 @@ export const post = Effect.fnUntraced(function* (
   runs: Runs["Service"],
   store: Service,
   { agent, id, message, principal, thread, title }: Post
-): Effect.fn.Return<Taken, RunsError | SessionError> {
+): Effect.fn.Return<Acceptance, RunsError | SessionError> {
   const own = yield* Effect.provideService(tenant(principal), SessionStore, store)
   const ref = yield* own.thread(thread)
   if (runs.agents.some(({ name }) => name === agent))

@@ -7,7 +7,7 @@ import { choiceOf, type Request } from "../../core/Approval.ts"
 import type { Json, JsonObject } from "../../core/Json.ts"
 import { type Message, text, type ToolMessage, type TurnStop } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
-import type { Leaf, Page, Service, Stored } from "../../core/SessionStore.ts"
+import type { Leaf, Page, Service, StoredEntry } from "../../core/SessionStore.ts"
 import { StopReason } from "../../core/StopReason.ts"
 import { Suspension, suspension } from "../../core/thread/suspension.ts"
 import { type Usage, zero } from "../../core/Usage.ts"
@@ -17,7 +17,7 @@ import { type Subagents, type Tell, tellSubagent } from "./subagents.ts"
 /** Entries of a path. `first` is the number of entries before them. */
 export interface Path {
   readonly first: number
-  readonly entries: ReadonlyArray<Stored>
+  readonly entries: ReadonlyArray<StoredEntry>
 }
 
 const pageSize = 1_000
@@ -59,7 +59,7 @@ export const readPath = Effect.fnUntraced(function* (
   return path
 })
 
-interface Known {
+interface RunState {
   runId: string
   agent: string
   round: number
@@ -88,7 +88,7 @@ const minus = (all: Usage, counted: Usage): Usage => {
 }
 
 /** Tells the round of the last turn as completed. */
-const completeRound = (state: Known, tell: Tell): void => {
+const completeRound = (state: RunState, tell: Tell): void => {
   if (state.stop === undefined) return
   const usage = minus(state.usage, state.counted)
   tell({ _tag: "RoundCompleted", round: state.round, stopReason: state.stop, usage })
@@ -97,7 +97,7 @@ const completeRound = (state: Known, tell: Tell): void => {
 }
 
 /** Tells a call and its result. */
-const tellAnswer = ({ calls }: Known, message: ToolMessage, tell: Tell): void => {
+const tellAnswer = ({ calls }: RunState, message: ToolMessage, tell: Tell): void => {
   const { isError, toolCallId: callId, toolName } = message
   // Live, a call begins after its message is stored: told with the message, a reader that has the message would miss it.
   tell({ _tag: "ToolCalled", callId, toolName, arguments: calls.get(callId)?.arguments ?? {} })
@@ -108,7 +108,7 @@ const tellAnswer = ({ calls }: Known, message: ToolMessage, tell: Tell): void =>
 const decodeSuspension = Schema.decodeUnknownOption(Suspension)
 
 /** Tells a change of the state, or of a sub-agent. */
-const tellState = (state: Known, slot: string, value: Json | undefined, tell: Tell): void => {
+const tellState = (state: RunState, slot: string, value: Json | undefined, tell: Tell): void => {
   if (slot.startsWith("inside/")) return tellSubagent(state.subagents, state, slot, value, tell)
   if (slot === suspension.name) {
     // The results of a turn in which another call waits have no messages yet.
@@ -121,7 +121,7 @@ const tellState = (state: Known, slot: string, value: Json | undefined, tell: Te
   if (value !== undefined) tell({ _tag: "StateChanged", slot, value })
 }
 
-const tellMessage = (state: Known, message: Message, tell: Tell): void => {
+const tellMessage = (state: RunState, message: Message, tell: Tell): void => {
   if (message.role === "ai") {
     completeRound(state, tell)
     state.stop = message.stopReason
@@ -134,9 +134,9 @@ const tellMessage = (state: Known, message: Message, tell: Tell): void => {
 const stopReasons: ReadonlySet<string> = new Set(StopReason.literals)
 const isStopReason = (outcome: string): outcome is StopReason => stopReasons.has(outcome)
 
-type Settled = Extract<Stored["entry"], { readonly _tag: "RunSettled" }>
+type SettledEntry = Extract<StoredEntry["entry"], { readonly _tag: "RunSettled" }>
 
-const tellEnd = (state: Known, { error, outcome }: Settled, tell: Tell): void => {
+const tellEnd = (state: RunState, { error, outcome }: SettledEntry, tell: Tell): void => {
   const totals = { rounds: state.round, usage: state.usage }
   if (outcome === "interrupted" || outcome === "stopped") return tell({ _tag: "RunInterrupted", ...totals })
   if (isStopReason(outcome)) return tell({ _tag: "RunCompleted", stopReason: outcome, ...totals })
@@ -147,8 +147,8 @@ const tellEnd = (state: Known, { error, outcome }: Settled, tell: Tell): void =>
 const ofRequest = ({ path, runId }: Pick<Request, "path" | "runId">) => (path.length > 1 ? { runId, path } : undefined)
 
 const tellApproval = (
-  { requests }: Known,
-  entry: Extract<Stored["entry"], { readonly _tag: "Request" | "Decision" }>,
+  { requests }: RunState,
+  entry: Extract<StoredEntry["entry"], { readonly _tag: "Request" | "Decision" }>,
   tell: Tell
 ): void => {
   if (entry._tag === "Request") {
@@ -167,16 +167,16 @@ const tellApproval = (
 }
 
 /** An event, and the step of the entry that tells it. */
-export interface Told {
+export interface StoredEvent {
   readonly step: number
   readonly id: string
   readonly event: AgentEvent
 }
 
 /** The events that the entries of a path tell, in order, with a `CheckpointSaved` behind each step of a run. */
-export const rebuild = (threadId: string, { entries, first }: Path): ReadonlyArray<Told> => {
-  const reports: Array<Told> = []
-  const state: Known = {
+export const rebuild = (threadId: string, { entries, first }: Path): ReadonlyArray<StoredEvent> => {
+  const reports: Array<StoredEvent> = []
+  const state: RunState = {
     runId: "",
     agent: "",
     round: 0,

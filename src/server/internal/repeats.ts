@@ -3,11 +3,11 @@
  * it may have stored events behind the save that stored them.
  */
 import { type AgentEvent, isTerminal } from "../../core/AgentEvent.ts"
-import type { Logged } from "./log.ts"
+import type { LogFrame } from "./log.ts"
 import type { Frame, Place } from "./position.ts"
 
 /** The newest frames that the store told to a reader. */
-export interface Told {
+export interface ToldFrames {
   readonly place: Place
   /** The run whose end is stored last. */
   readonly ended: string | undefined
@@ -33,7 +33,7 @@ const keyOf = (event: AgentEvent): string | undefined => {
 }
 
 /** Notes the frames that the store told up to a place. */
-export const make = (place: Place, ended: string | undefined, frames: ReadonlyArray<Frame>): Told => {
+export const make = (place: Place, ended: string | undefined, frames: ReadonlyArray<Frame>): ToldFrames => {
   const keys = new Set<string>()
   for (const frame of frames.slice(-most)) {
     const key = frame._tag === "Event" ? keyOf(frame.event) : undefined
@@ -43,7 +43,7 @@ export const make = (place: Place, ended: string | undefined, frames: ReadonlyAr
 }
 
 /** Reports whether the store told the event of a frame. */
-export const isTold = ({ keys }: Told, frame: Frame): boolean => {
+export const isTold = ({ keys }: ToldFrames, frame: Frame): boolean => {
   const key = frame._tag === "Event" ? keyOf(frame.event) : undefined
   return key !== undefined && keys.has(key)
 }
@@ -57,7 +57,7 @@ const isPart = ({ _tag }: AgentEvent): boolean =>
   _tag === "ToolCallDelta"
 
 /** Reports whether the store told this frame of a log, which follows the frames asked about before. */
-export const isRepeat = (state: Told, { frame }: Logged): boolean => {
+export const isRepeat = (state: ToldFrames, { frame }: LogFrame): boolean => {
   if (frame._tag !== "Event" || frame.event.path.length > 1) return false
   const { event } = frame
   if (event._tag === "RoundStarted") {

@@ -6,7 +6,7 @@ import * as Stream from "effect/Stream"
 import type { JsonObject } from "../../core/Json.ts"
 import { makeId } from "../../core/Message.ts"
 import { SessionError } from "../../core/SessionError.ts"
-import type { Listing, Service, Thread, Waiting } from "../../core/SessionStore.ts"
+import type { Listing, Service, Thread, WaitingRequest } from "../../core/SessionStore.ts"
 import * as Stores from "../../sessions/decorated.ts"
 import { defined } from "../../support/json/defined.ts"
 
@@ -86,10 +86,10 @@ export const scope = (store: Service, { metadata: own, prefix }: Part): Service 
     }
     const most = Stores.bounded(limit, 50, pageSize)
     return Effect.gen(function* () {
-      const ownItems: Array<Waiting> = []
+      const ownItems: Array<WaitingRequest> = []
       // Pages of the store end at any thread: the cursor of a part's page is made of its own last request.
       for (let from = cursor; ;) {
-        const page: Listing<Waiting> = yield* hidden(store.waiting(defined({ limit: pageSize, cursor: from })))
+        const page: Listing<WaitingRequest> = yield* hidden(store.waiting(defined({ limit: pageSize, cursor: from })))
         ownItems.push(...page.items.filter((one) => isOwn(one.threadId)))
         if (ownItems.length <= most && page.next !== null) {
           from = page.next
@@ -109,7 +109,7 @@ export const scope = (store: Service, { metadata: own, prefix }: Part): Service 
     if (item === undefined) return undefined
     // The id of a request is another thread's first: it may be that of an own fork, too.
     for (let cursor: string | undefined; ;) {
-      const page: Listing<Waiting> = yield* waiting(defined({ limit: pageSize, cursor }))
+      const page: Listing<WaitingRequest> = yield* waiting(defined({ limit: pageSize, cursor }))
       const one = page.items.find(({ request }) => request.id === requestId)
       if (one !== undefined || page.next === null) return one
       cursor = page.next

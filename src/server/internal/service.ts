@@ -33,7 +33,7 @@ export class RunsError extends TaggedError<RunsError>()("RunsError", {
 }
 
 /** A taken input or decision. `isNew` is `false` for a repetition. Events behind `position` are those of its run. */
-export interface Taken {
+export interface Acceptance {
   readonly id: string
   readonly position: Position
   readonly isNew: boolean
@@ -91,7 +91,7 @@ export class Runs extends Context.Service<
     /** The names of the modes that an input may choose. The first is the default. */
     readonly modes: ReadonlyArray<string>
     /** Takes an input. It is stored when this returns, and its run begins after those before it. */
-    readonly start: (thread: ThreadRef, input: Input) => Effect.Effect<Taken, RunsError | SessionError>
+    readonly start: (thread: ThreadRef, input: Input) => Effect.Effect<Acceptance, RunsError | SessionError>
     /**
      * Decides pending requests in the name of the thread's principal, and resumes. A repeated decision has no effect.
      * No decision at all resumes a failed or interrupted thread.
@@ -99,7 +99,7 @@ export class Runs extends Context.Service<
     readonly decide: (
       thread: ThreadRef,
       decisions: ReadonlyArray<Decision>
-    ) => Effect.Effect<Taken, RunsError | SessionError>
+    ) => Effect.Effect<Acceptance, RunsError | SessionError>
     /** Sends a message into the run at work. */
     readonly steer: (thread: ThreadRef, input: string | HumanMessage) => Effect.Effect<void, RunsError>
     /** Ends the run at work; inputs behind it stay. `false`: none is at work. */

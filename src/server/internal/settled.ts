@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { Request } from "../../core/Approval.ts"
 
 /** Work that ended, or waits for a decision. */
-export interface Settled {
+export interface SettledWork {
   readonly tenant: string
   /** The thread, as its tenant knows it. */
   readonly threadId: string
@@ -18,6 +18,9 @@ export interface Settled {
 }
 
 /** Hears of settled work. After a crash it may hear of the same work again. */
-export const OnSettled = Context.Reference<(settled: Settled) => Effect.Effect<void>>("effect-deepagents/OnSettled", {
-  defaultValue: () => () => Effect.void
-})
+export const OnSettled = Context.Reference<(settled: SettledWork) => Effect.Effect<void>>(
+  "effect-deepagents/OnSettled",
+  {
+    defaultValue: () => () => Effect.void
+  }
+)

@@ -17,28 +17,28 @@ import * as Lease from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail } from "./mailbox.ts"
 import * as Position from "./position.ts"
-import type { Runs, RunsError, Taken } from "./service.ts"
-import { type Named, namedBy, type ThreadRef } from "./tenant.ts"
+import type { Runs, RunsError, Acceptance } from "./service.ts"
+import { type NamedThread, namedBy, type ThreadRef } from "./tenant.ts"
 import { count, decidedIn, enqueue, isBusy, isFull, nowhere, refuse, type Registry } from "./works.ts"
 
 const isSame = (left: Message, right: Message): boolean =>
   canonical(JSON.parse(JSON.stringify(left.content))) === canonical(JSON.parse(JSON.stringify(right.content)))
 
 /** Resolves the name of a thread. */
-export const openThread = (thread: ThreadRef): Effect.Effect<Named, RunsError> =>
+export const openThread = (thread: ThreadRef): Effect.Effect<NamedThread, RunsError> =>
   Effect.suspend(() => {
     const named = namedBy(thread)
     return named === undefined ? Effect.fail(refuse("NotFound", "", "there is no such thread")) : Effect.succeed(named)
   })
 
 /** Reads the pending requests of a thread. */
-export const readPending = ({ store }: Named, id: string) =>
+export const readPending = ({ store }: NamedThread, id: string) =>
   Effect.mapError(pendingOf(store, id), (error) =>
     error._tag === "SessionError" ? error : refuse("InvalidInput", id, error.message)
   )
 
 /** The end of the events of a thread so far. */
-export const endOf = Effect.fnUntraced(function* ({ works }: Registry, { baseId, store }: Named, id: string) {
+export const endOf = Effect.fnUntraced(function* ({ works }: Registry, { baseId, store }: NamedThread, id: string) {
   const work = works.get(baseId)
   if (work?.isBegun === true) return Log.endOf(work.log)
   const { id: leaf, step } = yield* orNothing(store.leaf(id), nowhere)
@@ -47,7 +47,7 @@ export const endOf = Effect.fnUntraced(function* ({ works }: Registry, { baseId,
 })
 
 /** The place before the message of an input; `undefined` if the thread does not have it. */
-export const placeBefore = Effect.fnUntraced(function* ({ store }: Named, id: string, messageId: string) {
+export const placeBefore = Effect.fnUntraced(function* ({ store }: NamedThread, id: string, messageId: string) {
   const leaf = yield* store.leaf(id)
   let [from, step] = [leaf.id, leaf.step]
   let isFound = false
@@ -73,10 +73,10 @@ export const placeBefore = Effect.fnUntraced(function* ({ store }: Named, id: st
 const take = Effect.fnUntraced(function* (
   registry: Registry,
   { id, principal }: ThreadRef,
-  named: Named,
+  named: NamedThread,
   mail: Pick<Mail, "agent" | "id" | "mode" | "push">,
   isDone: Effect.Effect<boolean, RunsError | SessionError>
-): Effect.fn.Return<Taken, RunsError | SessionError, Scope> {
+): Effect.fn.Return<Acceptance, RunsError | SessionError, Scope> {
   yield* Lease.check(registry.lease, id)
   if (isFull(registry, principal.tenant)) {
     return yield* refuse("TooMany", id, "as many runs are at work or wait as the server takes; try again later")
@@ -191,7 +191,7 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
   })
 
 /** The agent of the last run of a thread, by its name in the layer. */
-const lastAgent = Effect.fnUntraced(function* ({ agents }: Registry, { store }: Named, id: string) {
+const lastAgent = Effect.fnUntraced(function* ({ agents }: Registry, { store }: NamedThread, id: string) {
   for (let from: string | undefined; ;) {
     const page: Page = yield* store.load(id, from === undefined ? {} : { from })
     const run = page.entries.findLast(({ entry }) => entry._tag === "RunStarted")?.entry
@@ -202,7 +202,11 @@ const lastAgent = Effect.fnUntraced(function* ({ agents }: Registry, { store }: 
 })
 
 /** Reports whether a decision is on a request that the thread never had. */
-const hasUnknown = Effect.fnUntraced(function* ({ store }: Named, id: string, decisions: ReadonlyArray<Decision>) {
+const hasUnknown = Effect.fnUntraced(function* (
+  { store }: NamedThread,
+  id: string,
+  decisions: ReadonlyArray<Decision>
+) {
   const missing = new Set(decisions.map((decision) => decision.id))
   for (let from: string | undefined; missing.size > 0;) {
     const page: Page = yield* store.load(id, from === undefined ? {} : { from })

@@ -42,16 +42,16 @@ export interface Tenant {
 }
 
 /** The meaning of a name: the part of the store, and the id of the thread in the store of all. */
-export interface Named {
+export interface NamedThread {
   readonly store: Service
   readonly baseId: string
 }
 
 /** The names that were made. A name that somebody made up is in nobody's table. */
-const names = new WeakMap<ThreadRef, Named>()
+const names = new WeakMap<ThreadRef, NamedThread>()
 
 /** Resolves a name. */
-export const namedBy = (thread: ThreadRef): Named | undefined => names.get(thread)
+export const namedBy = (thread: ThreadRef): NamedThread | undefined => names.get(thread)
 
 const longest = 255
 

@@ -13,7 +13,7 @@ import * as codec from "./codec.ts"
 import { entryIdProblem } from "./ids.ts"
 import { guarded, pointOf, threadOf } from "./operation.ts"
 import type { Recent } from "./recent.ts"
-import type { Appended, Tables, Waits } from "./tables.ts"
+import type { AppendOutcome, Tables, Waits } from "./tables.ts"
 import { makeAfter } from "./waits.ts"
 
 /** The same entries, with their keys in any order. */
@@ -52,7 +52,7 @@ const sizeOf = (entry: unknown): Effect.Effect<number> => {
 }
 
 /** Checked entries, and about their bytes. */
-interface Checked {
+interface CheckedEntries {
   readonly valid: ReadonlyArray<NewEntry>
   readonly bytes: number
 }
@@ -61,7 +61,7 @@ interface Checked {
 const checkEntries = Effect.fnUntraced(function* (
   threadId: string,
   entries: ReadonlyArray<NewEntry>
-): Effect.fn.Return<Checked, SessionError> {
+): Effect.fn.Return<CheckedEntries, SessionError> {
   const ids = new Set<string>()
   const valid: Array<NewEntry> = []
   let total = 0
@@ -96,7 +96,7 @@ const checkEntries = Effect.fnUntraced(function* (
 })
 
 /** Checked entries, and their place. */
-interface Batch extends Checked {
+interface Batch extends CheckedEntries {
   readonly leaf: string | null
   readonly behind: string | null
 }
@@ -107,7 +107,7 @@ export const makeAppend = (tables: Tables, recent: Recent): Service["append"] =>
   const explainRefusal = Effect.fnUntraced(function* (
     threadId: string,
     { behind, leaf, valid }: Batch,
-    { taken, thread }: Pick<Extract<Appended, { readonly _tag: "Refused" }>, "thread" | "taken">
+    { taken, thread }: Pick<Extract<AppendOutcome, { readonly _tag: "Refused" }>, "thread" | "taken">
   ): Effect.fn.Return<Leaf, SessionError> {
     if (thread === undefined) return yield* failure("append", threadId, { _tag: "NotFound" })
     const earlierLeaf: Leaf | undefined = yield* guarded(

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { make as failure } from "../../core/SessionError.ts"
-import type { Service, Waiting } from "../../core/SessionStore.ts"
+import type { Service, WaitingRequest } from "../../core/SessionStore.ts"
 import { span } from "../../support/effect/span.ts"
 import * as codec from "./codec.ts"
 import { bounded, guarded } from "./operation.ts"
@@ -49,7 +49,8 @@ export const makeList = (tables: Tables): Service["list"] =>
   }, span("SessionStore.list"))
 
 /** The cursor of the page behind a request. */
-export const waitCursor = ({ request, threadId }: Waiting): string => toCursor([request.at, request.id, threadId])
+export const waitCursor = ({ request, threadId }: WaitingRequest): string =>
+  toCursor([request.at, request.id, threadId])
 
 /** Lists what waits. */
 export const makeWaiting = (tables: Tables): Pick<Service, "waiting" | "waitingFor"> => ({

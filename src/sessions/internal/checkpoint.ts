@@ -2,14 +2,14 @@
 import * as Effect from "effect/Effect"
 import type { Checkpoint } from "../../core/Checkpoint.ts"
 import type { SessionError } from "../../core/SessionError.ts"
-import type { Leaf, Page, Service, Stored, Thread } from "../../core/SessionStore.ts"
+import type { Leaf, Page, Service, StoredEntry, Thread } from "../../core/SessionStore.ts"
 import { baseOf } from "../decorated.ts"
 import { add, checkpointOf, emptySum, recentOf, type Sum, weightOf } from "./recent.ts"
 
 /**
  * A thread at one moment: its leaf, its checkpoint, and the outcome of its last run (`RunSettled`) if that is its end.
  */
-export interface Loaded {
+export interface LoadedThread {
   readonly leaf: Leaf
   readonly checkpoint: Checkpoint | undefined
   readonly ended: string | undefined
@@ -21,7 +21,7 @@ const outcomeOf = ({ beforeLast, last }: Sum): string | undefined => {
   return settled?._tag === "RunSettled" ? settled.outcome : undefined
 }
 
-const toLoaded = (leaf: Leaf, sum: Sum): Loaded => ({
+const toLoaded = (leaf: Leaf, sum: Sum): LoadedThread => ({
   leaf,
   checkpoint: leaf.id === null ? undefined : checkpointOf(sum),
   ended: outcomeOf(sum)
@@ -32,7 +32,7 @@ const readPath = Effect.fnUntraced(function* (
   store: Service,
   { leaf, threadId }: Thread
 ): Effect.fn.Return<{ readonly sum: Sum; readonly weight: number }, SessionError> {
-  const pages: Array<ReadonlyArray<Stored>> = []
+  const pages: Array<ReadonlyArray<StoredEntry>> = []
   let from = leaf.id
   while (from !== null) {
     const page: Page = yield* store.load(threadId, { from, limit: 10_000 })
@@ -51,7 +51,7 @@ const readPath = Effect.fnUntraced(function* (
 })
 
 /** Loads a thread at the given leaf. It comes from memory if nobody wrote since. */
-export const loadAt = (store: Service, thread: Thread): Effect.Effect<Loaded, SessionError> => {
+export const loadAt = (store: Service, thread: Thread): Effect.Effect<LoadedThread, SessionError> => {
   const base = baseOf(store, thread.threadId)
   const recent = recentOf(base.store)
   const cachedSum = recent?.get({ ...thread, threadId: base.threadId })
@@ -64,5 +64,5 @@ export const loadAt = (store: Service, thread: Thread): Effect.Effect<Loaded, Se
 }
 
 /** Loads a thread at its leaf. */
-export const load = (store: Service, threadId: string): Effect.Effect<Loaded, SessionError> =>
+export const load = (store: Service, threadId: string): Effect.Effect<LoadedThread, SessionError> =>
   Effect.flatMap(store.info(threadId), (thread) => loadAt(store, thread))

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { isObject } from "../../core/Json.ts"
 import { callIds } from "../../core/Message.ts"
-import type { Stored } from "../../core/SessionStore.ts"
+import type { StoredEntry } from "../../core/SessionStore.ts"
 import { isOpenCallSlot } from "../../core/thread/suspension.ts"
 
 const window = 64
@@ -15,7 +15,7 @@ const insideOfOpenCall =
  * its answer, and no call and no program may be open. Looks back as far as that turn, not at the whole path.
  */
 export const problemAt = Effect.fnUntraced(function* <E>(
-  path: (from: string, limit: number) => Effect.Effect<ReadonlyArray<Stored>, E>,
+  path: (from: string, limit: number) => Effect.Effect<ReadonlyArray<StoredEntry>, E>,
   entryId: string
 ) {
   const answered = new Set<string>()
@@ -26,7 +26,7 @@ export const problemAt = Effect.fnUntraced(function* <E>(
   const isReplaced = (slot: string): boolean => [...later].some((one) => slot === one || slot.startsWith(`${one}/`))
   let from: string | null = entryId
   while (from !== null) {
-    const part: ReadonlyArray<Stored> = yield* path(from, window)
+    const part: ReadonlyArray<StoredEntry> = yield* path(from, window)
     for (const { entry } of part) {
       if (entry._tag === "State" && isOpenCallSlot(entry.slot)) {
         const { slot, value = null } = entry

@@ -110,7 +110,7 @@ export const weightOf = (entry: Entry): number => {
 /** The most memory of all threads of a store, by {@link weightOf}. */
 const capacity = 64 * 1024 * 1024
 
-interface Known {
+interface RecentThread {
   /** Tells a thread from a later one of the same id. */
   readonly createdAt: number
   leaf: string | null
@@ -132,7 +132,7 @@ export interface Recent {
 }
 
 const make = (): Recent => {
-  const threads = new Map<string, Known>()
+  const threads = new Map<string, RecentThread>()
   let total = 0
 
   const drop = (threadId: string): void => {
@@ -140,7 +140,7 @@ const make = (): Recent => {
     threads.delete(threadId)
   }
 
-  const keep = (threadId: string, thread: Known): void => {
+  const keep = (threadId: string, thread: RecentThread): void => {
     drop(threadId)
     threads.set(threadId, thread)
     total += thread.weight

@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type { Request } from "../../core/Approval.ts"
 import type { JsonObject } from "../../core/Json.ts"
 import type { SessionError } from "../../core/SessionError.ts"
-import type { Hit, Label, NewEntry, Stored, Thread, Waiting } from "../../core/SessionStore.ts"
+import type { Hit, Label, NewEntry, StoredEntry, Thread, WaitingRequest } from "../../core/SessionStore.ts"
 import type { Phrases } from "./words.ts"
 
 /** The reason why a table can't be read or written. */
@@ -34,14 +34,14 @@ export interface Past {
  * created now.
  */
 export interface Content {
-  readonly entries: ReadonlyArray<Stored>
+  readonly entries: ReadonlyArray<StoredEntry>
   readonly leaf: string | null
   readonly archived: boolean
   readonly past?: Past | undefined
 }
 
 /** The id of a stored thread. A thread that can't be read has a `problem`, and may have no id but its file's name. */
-export interface Named {
+export interface ThreadName {
   readonly threadId: string
   readonly problem?: string | undefined
 }
@@ -50,7 +50,7 @@ export interface Named {
  * The outcome of an append. `Refused` has the thread as it is, `undefined` if it is gone; `taken` is an id that another
  * entry has.
  */
-export type Appended =
+export type AppendOutcome =
   | { readonly _tag: "Done"; readonly step: number }
   | { readonly _tag: "Refused"; readonly thread: Thread | undefined; readonly taken?: string | undefined }
 
@@ -120,9 +120,9 @@ export interface Tables {
     behind: string | null,
     bytes: number,
     waits: Waits | undefined
-  ) => Effect.Effect<Appended, Fault>
+  ) => Effect.Effect<AppendOutcome, Fault>
   /** Adds a label beside the path to the leaf. */
-  readonly addLabel: (threadId: string, id: string, label: Label, at: number) => Effect.Effect<Appended, Fault>
+  readonly addLabel: (threadId: string, id: string, label: Label, at: number) => Effect.Effect<AppendOutcome, Fault>
   /** `false`: the leaf is another one, or the thread is archived or gone. `to` is visible, and waits for `waits`. */
   readonly move: (
     threadId: string,
@@ -143,9 +143,9 @@ export interface Tables {
   readonly entry: (
     threadId: string,
     id: string
-  ) => Effect.Effect<(Stored & { readonly step: number }) | undefined, Fault>
+  ) => Effect.Effect<(StoredEntry & { readonly step: number }) | undefined, Fault>
   /** At most `limit` entries from a visible one backwards, it included. */
-  readonly path: (threadId: string, from: string, limit: number) => Effect.Effect<ReadonlyArray<Stored>, Fault>
+  readonly path: (threadId: string, from: string, limit: number) => Effect.Effect<ReadonlyArray<StoredEntry>, Fault>
   /** All visible labels, in the order in which they came. */
   readonly labels: (threadId: string) => Effect.Effect<ReadonlyArray<Label>, Fault>
   /** Visible entries behind a cursor (first: 0), parents first. */
@@ -153,15 +153,15 @@ export interface Tables {
     threadId: string,
     cursor: number,
     limit: number
-  ) => Effect.Effect<{ readonly entries: ReadonlyArray<Stored>; readonly next: number | undefined }, Fault>
+  ) => Effect.Effect<{ readonly entries: ReadonlyArray<StoredEntry>; readonly next: number | undefined }, Fault>
   readonly list: (query: ListQuery) => Effect.Effect<ReadonlyArray<Thread>, Fault>
   readonly search: (query: SearchQuery) => Effect.Effect<ReadonlyArray<Hit>, Fault>
   /** Open requests by time, then by id, then by the id of their thread, without archived threads. */
-  readonly waiting: (query: WaitQuery) => Effect.Effect<ReadonlyArray<Waiting>, Fault>
+  readonly waiting: (query: WaitQuery) => Effect.Effect<ReadonlyArray<WaitingRequest>, Fault>
   /** The threads that wait for a request, the first of them by its id. */
-  readonly waitingFor: (requestId: string) => Effect.Effect<Waiting | undefined, Fault>
+  readonly waitingFor: (requestId: string) => Effect.Effect<WaitingRequest | undefined, Fault>
   /** All threads, with archived and unreadable ones. */
-  readonly names: Effect.Effect<ReadonlyArray<Named>, Fault>
+  readonly names: Effect.Effect<ReadonlyArray<ThreadName>, Fault>
   /** The place that the threads were moved to; `undefined` if the store takes changes. */
   readonly moved: Effect.Effect<string | undefined, Fault>
   /**

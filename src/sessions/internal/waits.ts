@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { byTime, Request } from "../../core/Approval.ts"
 import * as Checkpoint from "../../core/Checkpoint.ts"
-import type { Entry, NewEntry, Stored } from "../../core/SessionStore.ts"
+import type { Entry, NewEntry, StoredEntry } from "../../core/SessionStore.ts"
 import { parse } from "./codec.ts"
 import { threadIdProblem } from "./ids.ts"
 import { add, checkpointOf, emptySum, type Recent } from "./recent.ts"
@@ -27,7 +27,7 @@ const isChange = (entry: Entry): boolean =>
   isSlot(entry) || entry._tag === "Message" || entry._tag === "Part" || entry._tag === "RunSettled"
 
 /** The open requests of a path from the last turn on. */
-const requestsOf = (path: ReadonlyArray<Pick<Stored, "id" | "entry">>): Effect.Effect<Waits> => {
+const requestsOf = (path: ReadonlyArray<Pick<StoredEntry, "id" | "entry">>): Effect.Effect<Waits> => {
   if (!path.some(({ entry }) => isSlot(entry))) return Effect.succeed(none)
   const sum = emptySum()
   for (const { entry, id } of path) add(sum, id, entry)
@@ -45,14 +45,14 @@ const requestsOf = (path: ReadonlyArray<Pick<Stored, "id" | "entry">>): Effect.E
   )
 }
 
-type Path<E> = (from: string, limit: number) => Effect.Effect<ReadonlyArray<Stored>, E>
+type Path<E> = (from: string, limit: number) => Effect.Effect<ReadonlyArray<StoredEntry>, E>
 
 /** The path to an entry, from its last turn on at least. */
 const sinceTurn = Effect.fnUntraced(function* <E>(path: Path<E>, entryId: string | null) {
-  const entries: Array<Stored> = []
+  const entries: Array<StoredEntry> = []
   let from = entryId
   while (from !== null) {
-    const part: ReadonlyArray<Stored> = yield* path(from, window)
+    const part: ReadonlyArray<StoredEntry> = yield* path(from, window)
     entries.push(...part)
     if (part.some(({ entry }) => isTurn(entry))) break
     from = part.at(-1)?.parentId ?? null
@@ -70,7 +70,7 @@ export const waitsIn = ({ entries, leaf }: Content): Effect.Effect<Waits> => {
   const byId = new Map(entries.map((entry) => [entry.id, entry]))
   const path: Path<never> = (from, limit) =>
     Effect.sync(() => {
-      const part: Array<Stored> = []
+      const part: Array<StoredEntry> = []
       for (let next = byId.get(from); next !== undefined && part.length < limit;) {
         part.push(next)
         next = byId.get(next.parentId ?? "")

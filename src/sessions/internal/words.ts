@@ -1,7 +1,7 @@
 /** Phrases of a search, and excerpts of hits. */
 import * as Effect from "effect/Effect"
 import { text } from "../../core/Message.ts"
-import type { Stored } from "../../core/SessionStore.ts"
+import type { StoredEntry } from "../../core/SessionStore.ts"
 import { headOf } from "../../support/text/text.ts"
 import { wordPieces, words } from "../../support/text/words.ts"
 
@@ -116,5 +116,5 @@ export const excerpt = Effect.fnUntraced(function* (value: string, wanted: Phras
 })
 
 /** The searched text of a message. Other entries have none. */
-export const searchable = ({ entry }: Stored): string | undefined =>
+export const searchable = ({ entry }: StoredEntry): string | undefined =>
   entry._tag === "Message" ? text(entry.message) : undefined

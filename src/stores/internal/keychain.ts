@@ -6,7 +6,7 @@ import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 
 /** The result of a command. */
-interface Ended {
+interface CommandResult {
   readonly code: number
   readonly stdout: Redacted.Redacted
   readonly stderr: string
@@ -16,7 +16,7 @@ interface Ended {
 interface Keychain {
   readonly find: ChildProcess.StandardCommand
   readonly store: (secret: Redacted.Redacted) => ChildProcess.StandardCommand
-  readonly isAbsent: (ended: Ended) => boolean
+  readonly isAbsent: (ended: CommandResult) => boolean
 }
 
 const account = "effect-deepagents"
@@ -67,7 +67,7 @@ const run = Effect.fnUntraced(function* (command: ChildProcess.StandardCommand) 
     const [stdout, stderr, code] = yield* Effect.all([text(handle.stdout), text(handle.stderr), handle.exitCode], {
       concurrency: "unbounded"
     })
-    return { code, stdout: Redacted.make(stdout), stderr } satisfies Ended
+    return { code, stdout: Redacted.make(stdout), stderr } satisfies CommandResult
   })
   return yield* Effect.scoped(ended).pipe(
     Effect.catchIf(

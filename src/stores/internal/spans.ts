@@ -27,7 +27,7 @@ export interface Span {
   readonly droppedLinksCount: number
 }
 
-interface Open {
+interface OpenSpan {
   readonly span: { -readonly [Key in keyof Span]: Span[Key] }
   isEnded: boolean
 }
@@ -48,23 +48,23 @@ const usageOf = (usage: Usage): Attributes => ({
 export const make = (hash: string) => {
   const traceId = hash.slice(0, 32)
   const seed = BigInt(`0x${hash.slice(32, 48)}`)
-  const spans: Array<Open> = []
-  const runs = new Map<string, Open>()
-  const chats = new Map<string, Open>()
-  const tools = new Map<string, Open>()
+  const spans: Array<OpenSpan> = []
+  const runs = new Map<string, OpenSpan>()
+  const chats = new Map<string, OpenSpan>()
+  const tools = new Map<string, OpenSpan>()
   /** The calls that started sub-agents. */
-  const parents = new Map<string, Open>()
+  const parents = new Map<string, OpenSpan>()
   let last = 0
 
   const begin = (
     name: string,
     kind: keyof typeof kinds,
     at: number,
-    parent: Open | undefined,
+    parent: OpenSpan | undefined,
     attributes: Attributes
-  ): Open => {
+  ): OpenSpan => {
     const id = BigInt.asUintN(64, seed + BigInt(spans.length) + 1n)
-    const open: Open = {
+    const open: OpenSpan = {
       isEnded: false,
       span: {
         traceId,
@@ -88,7 +88,7 @@ export const make = (hash: string) => {
     return open
   }
 
-  const end = (open: Open | undefined, at: number, status: Span["status"], attributes: Attributes = {}): void => {
+  const end = (open: OpenSpan | undefined, at: number, status: Span["status"], attributes: Attributes = {}): void => {
     if (open === undefined || open.isEnded) return
     open.isEnded = true
     open.span.endTimeUnixNano = nanos(at)
@@ -96,12 +96,12 @@ export const make = (hash: string) => {
     open.span.attributes.push(...entriesToAttributes(Object.entries(attributes)))
   }
 
-  const note = (open: Open | undefined, name: string, at: number, attributes: Attributes): void => {
+  const note = (open: OpenSpan | undefined, name: string, at: number, attributes: Attributes): void => {
     const keyValues = entriesToAttributes(Object.entries(attributes))
     open?.span.events.push({ name, timeUnixNano: nanos(at), attributes: keyValues, droppedAttributesCount: 0 })
   }
 
-  const fail = (open: Open | undefined, at: number, type: string, attributes: Attributes = {}): void =>
+  const fail = (open: OpenSpan | undefined, at: number, type: string, attributes: Attributes = {}): void =>
     end(open, at, { code: error, message: type }, { "error.type": type, ...attributes })
 
   const callOf = ({ callId, runId }: { readonly callId: string; readonly runId: string }): string =>

@@ -5,7 +5,7 @@ import * as Predicate from "effect/Predicate"
 import type { JsonObject } from "effect/Schema"
 
 /** Decisions that both formats have. */
-export type Asked = DecisionModel.ProviderOptions<Exclude<Decision.Any, Decision.Locate>>
+export type DecisionRequest = DecisionModel.ProviderOptions<Exclude<Decision.Any, Decision.Locate>>
 
 /** A wire format: its path, its request, the answers in its response. */
 export interface Format {
@@ -15,8 +15,11 @@ export interface Format {
   /** The advice for a server that lacks the path. */
   readonly otherwise: string
   readonly supportsImages?: boolean | undefined
-  readonly write: (asked: Asked, model: string) => object
-  readonly read: (response: JsonObject, asked: Asked) => Readonly<Record<string, DecisionModel.ProviderAnswer>>
+  readonly write: (asked: DecisionRequest, model: string) => object
+  readonly read: (
+    response: JsonObject,
+    asked: DecisionRequest
+  ) => Readonly<Record<string, DecisionModel.ProviderAnswer>>
 }
 
 /** A description as a text. */

@@ -3,7 +3,7 @@ import type * as Decision from "effect/ai/Decision"
 import type * as DecisionModel from "effect/ai/DecisionModel"
 import * as Schema from "effect/Schema"
 import { oneLine } from "../text/untrusted.ts"
-import { type Asked, nameAt, wordsOf } from "./format.ts"
+import { type DecisionRequest, nameAt, wordsOf } from "./format.ts"
 
 /** A token of an answer, and the tokens that could have stood there. */
 interface Token {
@@ -16,7 +16,7 @@ interface Token {
 export interface Question {
   readonly key: string
   readonly name: string
-  readonly decision: Asked["decisions"][string]
+  readonly decision: DecisionRequest["decisions"][string]
   readonly text: string
   readonly options: ReadonlyArray<{ readonly code: string; readonly label: string }>
 }
@@ -37,7 +37,7 @@ const optionsOf = (decision: Question["decision"]): ReadonlyArray<readonly [stri
   }
 }
 
-export const questionsOf = (decisions: Asked["decisions"]): ReadonlyArray<Question> =>
+export const questionsOf = (decisions: DecisionRequest["decisions"]): ReadonlyArray<Question> =>
   Object.entries(decisions).map(([key, decision], index) => {
     const named = optionsOf(decision)
     const options = named.map(([label], at) => ({

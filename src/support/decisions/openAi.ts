@@ -8,7 +8,7 @@ import {
   objectOf,
   objectsOf,
   textIn,
-  type Asked,
+  type DecisionRequest,
   confidenceOf,
   distributionOf,
   type Format,
@@ -34,7 +34,10 @@ const imageParts = ({ image: { data, mediaType }, reference }: ProviderImage): R
   { type: "input_image", image_url: typeof data === "string" ? `data:${mediaType};base64,${data}` : data.href }
 ]
 
-const questionOf = (decision: Asked["decisions"][string], name: string): DecisionCreateParams["questions"][number] => {
+const questionOf = (
+  decision: DecisionRequest["decisions"][string],
+  name: string
+): DecisionCreateParams["questions"][number] => {
   const instructions = wordsOf(decision.instructions) ?? ""
   switch (decision._tag) {
     case "Probability": {

@@ -5,9 +5,18 @@
 import type { ProviderAnswer } from "effect/ai/DecisionModel"
 import type { Json, JsonObject } from "effect/Schema"
 import { valueAt } from "../json/valueAt.ts"
-import { nameAt, objectOf, textIn, type Asked, confidenceOf, distributionOf, type Format, measureOf } from "./format.ts"
+import {
+  nameAt,
+  objectOf,
+  textIn,
+  type DecisionRequest,
+  confidenceOf,
+  distributionOf,
+  type Format,
+  measureOf
+} from "./format.ts"
 
-type One = Asked["decisions"][string]
+type One = DecisionRequest["decisions"][string]
 
 const questionOf = ({ instructions, ...decision }: One): object => {
   switch (decision._tag) {

@@ -17,20 +17,20 @@ const abortReason = "the reader left"
 /** For sources that take no signal. Workers allow none to be made while a module is loaded. */
 let unused: AbortSignal | undefined
 
-type Read<A, E> = Pull.Pull<Array.NonEmptyReadonlyArray<A>, E>
+type ReadNext<A, E> = Pull.Pull<Array.NonEmptyReadonlyArray<A>, E>
 
 /** A pumped source: its unread items, its end, and who waits. */
 interface Source<Item, A, E> {
   readonly fiber: Fiber.Fiber<unknown, unknown>
-  readonly pull: Read<A, E>
+  readonly pull: ReadNext<A, E>
   iterator: AsyncIterator<Item> | undefined
   items: ReadonlyArray<A> & { push(item: A): void }
-  end: Read<A, E> | undefined
+  end: ReadNext<A, E> | undefined
   hasLeft: boolean
   /** Lets the pump go on. */
   resume: (() => void) | undefined
   /** Resumes the waiting reader. An interrupted reader ignores it. */
-  wake: ((next: Read<A, E>) => void) | undefined
+  wake: ((next: ReadNext<A, E>) => void) | undefined
 }
 
 /** Node, Bun and Deno have it; browsers and some workers do not. */
@@ -46,7 +46,7 @@ let steps = 0
  * ticks cost a tenth of a turn of the event loop; elsewhere the next turn is used. After many wakes Node takes the next
  * turn too: a source that never waits must not block timers and signals.
  */
-const whenSettled = <Item, A, E>({ fiber, pull }: Source<Item, A, E>, wake: (next: Read<A, E>) => void): void => {
+const whenSettled = <Item, A, E>({ fiber, pull }: Source<Item, A, E>, wake: (next: ReadNext<A, E>) => void): void => {
   steps++
   if (hasTicks && steps < ahead) return process.nextTick(wake, pull)
   steps = 0
@@ -136,7 +136,7 @@ const pump = async <Item, A, E>(
   }
 }
 
-const finish = <Item, A, E>(source: Source<Item, A, E>, end: Read<A, E>): void => {
+const finish = <Item, A, E>(source: Source<Item, A, E>, end: ReadNext<A, E>): void => {
   source.end = end
   notify(source)
 }
@@ -158,7 +158,7 @@ const leave = <Item, A, E>(source: Source<Item, A, E>, controller: AbortControll
 }
 
 /** Takes the unread items, or the end; `undefined` when the reader must wait. */
-const takeItems = <Item, A, E>(source: Source<Item, A, E>): Read<A, E> | undefined => {
+const takeItems = <Item, A, E>(source: Source<Item, A, E>): ReadNext<A, E> | undefined => {
   const { items } = source
   if (!Array.isReadonlyArrayNonEmpty(items)) return source.end
   source.items = []

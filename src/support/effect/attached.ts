@@ -14,13 +14,13 @@ export interface Holder {
 }
 
 /** Values of one kind, by their objects. */
-export interface Attached<in K extends object, A> {
+export interface Attachments<in K extends object, A> {
   readonly get: (key: K) => A | undefined
   readonly set: (key: K, value: A) => void
 }
 
 /** Makes a kind of values. A copy by spread shares the values of the original. */
-export const make = <K extends object, A>(): Attached<K, A> => {
+export const make = <K extends object, A>(): Attachments<K, A> => {
   const kind = {}
   return {
     // `set` puts only an `A` under its kind.

@@ -13,7 +13,7 @@ import type * as Pull from "effect/Pull"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 
-type Read<A, E, R> = Pull.Pull<Arr.NonEmptyReadonlyArray<A>, E, void, R>
+type ReadNext<A, E, R> = Pull.Pull<Arr.NonEmptyReadonlyArray<A>, E, void, R>
 
 const prototype = Object.getPrototypeOf(Channel.empty)
 
@@ -28,7 +28,7 @@ const isKnown = ((): boolean => {
 
 /** Makes a stream that opens a pull when it begins. The scope closes when the stream ends. */
 export const fromPull = <A, E, R, R2>(
-  open: (scope: Scope.Scope) => Effect.Effect<Read<A, E, R>, never, R2>
+  open: (scope: Scope.Scope) => Effect.Effect<ReadNext<A, E, R>, never, R2>
 ): Stream.Stream<A, Pull.ExcludeDone<E>, R | R2> => {
   if (!isKnown) return Stream.fromChannel(Channel.fromTransform((_, scope) => open(scope)))
   const transform = (_: unknown, scope: Scope.Scope) => Effect.catchCause(open(scope), failing)
@@ -47,7 +47,7 @@ export const fromPull = <A, E, R, R2>(
 /** Transforms the pull of a stream. */
 export const transformPull = <A, E, R, B, E2, R2>(
   stream: Stream.Stream<A, E, R>,
-  f: (pull: Read<A, E, R>) => Read<B, E2, R2>
+  f: (pull: ReadNext<A, E, R>) => ReadNext<B, E2, R2>
 ): Stream.Stream<B, Pull.ExcludeDone<E2>, R | R2> =>
   fromPull((scope) => Effect.map(Channel.toPullScoped(stream.channel, scope), f))
 

@@ -96,12 +96,15 @@ export const start = (program: () => URL, maxMemory: number, settings: Settings 
     })
   })
 
-interface Numbered {
+interface NumberedAnswer {
   readonly id: number
 }
 
 /** Asks a thread, which answers with the number of the question. */
-export const ask = <Answer extends Numbered>(worker: Worker, question: Numbered): Effect.Effect<Answer, Trouble> =>
+export const ask = <Answer extends NumberedAnswer>(
+  worker: Worker,
+  question: NumberedAnswer
+): Effect.Effect<Answer, Trouble> =>
   Effect.callback<Answer, Trouble>((resume) => {
     const settle = (result: Effect.Effect<Answer, Trouble>) => {
       forget()

@@ -16,7 +16,7 @@ export const joinBytes = (chunks: ReadonlyArray<Uint8Array>): Uint8Array<ArrayBu
 }
 
 /** The first bytes of a body. `isWhole` is true if there are no more. */
-export interface Beginning {
+export interface BodyHead {
   readonly bytes: Uint8Array
   readonly isWhole: boolean
 }
@@ -25,7 +25,7 @@ export interface Beginning {
 export const readBeginning = (
   { stream }: HttpClientResponse.HttpClientResponse,
   most: number
-): Effect.Effect<Beginning, HttpClientError.HttpClientError> =>
+): Effect.Effect<BodyHead, HttpClientError.HttpClientError> =>
   Effect.gen(function* () {
     const chunks: Array<Uint8Array> = []
     let length = 0
@@ -52,7 +52,7 @@ export const readWebBeginning = async (
   body: ReadableStream<Uint8Array> | null,
   most: number,
   timeout = Infinity
-): Promise<Beginning> => {
+): Promise<BodyHead> => {
   if (body === null) return { bytes: new Uint8Array(0), isWhole: true }
   const reader = body.getReader()
   const leave = (): Promise<void> => reader.cancel().then(undefined, () => undefined)

@@ -1,7 +1,7 @@
 /** Fills secrets into requests. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { inForm, inJson, type Used } from "../text/mask.ts"
+import { inForm, inJson, type SecretNames } from "../text/mask.ts"
 import { decodePart } from "../text/percent.ts"
 import * as addresses from "./addresses.ts"
 import { matchesHost } from "./rules.ts"
@@ -27,7 +27,11 @@ const isConfidential = (url: URL): boolean => {
 }
 
 /** Looks up the secrets that some texts name. Fails with a sentence about a missing secret, or one for another host. */
-export const lookUp = (secrets: SecretSource, texts: ReadonlyArray<string>, url: URL): Effect.Effect<Used, string> =>
+export const lookUp = (
+  secrets: SecretSource,
+  texts: ReadonlyArray<string>,
+  url: URL
+): Effect.Effect<SecretNames, string> =>
   Effect.gen(function* () {
     const secretNames = [...new Set(texts.flatMap(namesIn))]
     const used = new Map<string, string>()
@@ -50,7 +54,7 @@ export const lookUp = (secrets: SecretSource, texts: ReadonlyArray<string>, url:
   })
 
 /** Lists the secrets for a host. Its response may contain a secret that this request did not use. */
-export const knownTo = (secrets: SecretSource, url: URL): Effect.Effect<Used> =>
+export const knownTo = (secrets: SecretSource, url: URL): Effect.Effect<SecretNames> =>
   Effect.gen(function* () {
     const values = new Map<string, string>()
     for (const name of yield* secrets.names) {
@@ -61,13 +65,13 @@ export const knownTo = (secrets: SecretSource, url: URL): Effect.Effect<Used> =>
   })
 
 /** Replaces the marks of a text by secrets. */
-export const fill = (text: string, used: Used): string =>
+export const fill = (text: string, used: SecretNames): string =>
   text.replaceAll(mark, (whole, name: string) => used.get(name) ?? whole)
 
 /** Fills secrets into headers. `tied` names the headers that hold one now, and may go to no other origin. */
 export const fillHeaders = (
   headers: ReadonlyArray<readonly [name: string, value: string]>,
-  used: Used
+  used: SecretNames
 ): { readonly filled: ReadonlyArray<readonly [string, string]>; readonly tied: ReadonlySet<string> } => {
   const filled = headers.map(([name, value]) => [name, fill(value, used)] as const)
   const tied = filled.flatMap(([name, value], index) => (value === headers[index]?.[1] ? [] : [name.toLowerCase()]))
@@ -86,7 +90,7 @@ export const textsOf = (body: string, type: string): ReadonlyArray<string> =>
   isForm(type) ? body.split("&").map(plainField) : [body]
 
 /** Fills secrets into a body, escaped for its type: a quote would end a JSON string, an `&` a form field. */
-export const fillBody = (body: string, type: string, used: Used): string => {
+export const fillBody = (body: string, type: string, used: SecretNames): string => {
   if (!isForm(type)) {
     return fill(body, isEscaped(type) ? new Map([...used].map(([name, value]) => [name, inJson(value)])) : used)
   }

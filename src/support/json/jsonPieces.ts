@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 const most = 256 * 1024
 
 /** An open list or object of the output. */
-interface Open {
+interface OpenValue {
   readonly keys: ReadonlyArray<string> | undefined
   readonly items: ReadonlyArray<unknown> | { readonly [key: string]: unknown }
   at: number
@@ -25,7 +25,7 @@ const slices = function* (text: string): Generator<string> {
 }
 
 /** Writes the start of a value. A list or an object is opened; a long text is yielded in slices. */
-const begin = function* (value: unknown, text: string, open: Array<Open>): Generator<string, string> {
+const begin = function* (value: unknown, text: string, open: Array<OpenValue>): Generator<string, string> {
   if (typeof value === "string" && value.length > most) {
     let rest = `${text}"`
     for (const slice of slices(value)) {
@@ -36,13 +36,13 @@ const begin = function* (value: unknown, text: string, open: Array<Open>): Gener
   }
   if (typeof value !== "object" || value === null) return text + (JSON.stringify(value) ?? "null")
   const isList = Array.isArray(value)
-  const items = value as Open["items"]
+  const items = value as OpenValue["items"]
   open.push({ keys: isList ? undefined : Object.keys(value), items, at: 0, isEmpty: true })
   return text + (isList ? "[" : "{")
 }
 
 /** Moves to the next item of a list or an object; `undefined` at its end. */
-const nextItem = (last: Open): { readonly prefix: string; readonly value: unknown } | undefined => {
+const nextItem = (last: OpenValue): { readonly prefix: string; readonly value: unknown } | undefined => {
   const { items, keys } = last
   if (keys === undefined) {
     if (!Array.isArray(items) || last.at >= items.length) return undefined
@@ -62,7 +62,7 @@ const nextItem = (last: Open): { readonly prefix: string; readonly value: unknow
 
 /** Yields the pieces of a JSON value; together they equal `JSON.stringify`. */
 export const pieces = function* (value: unknown): Generator<string> {
-  const open: Array<Open> = []
+  const open: Array<OpenValue> = []
   let text = yield* begin(value, "", open)
   for (let last = open.at(-1); last !== undefined; last = open.at(-1)) {
     if (text.length > most) {

@@ -18,7 +18,7 @@ parentPort.on("message", ({ id, sql, params }) => {
 export type Aside = (sql: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row> | undefined>
 
 /** A statement that was sent to the thread. */
-interface Sent {
+interface SentStatement {
   readonly sql: string
   readonly params: ReadonlyArray<unknown>
   readonly answer: (rows: ReadonlyArray<Row> | undefined) => void
@@ -26,12 +26,12 @@ interface Sent {
 
 /** Starts the thread with the first statement, and ends it with the scope. */
 export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Aside, never, Scope.Scope> {
-  const queries = new Map<number, Sent>()
+  const queries = new Map<number, SentStatement>()
   let worker: Worker | undefined
   let isOver = false
   let last = 0
 
-  const forget = (id: number): Sent | undefined => {
+  const forget = (id: number): SentStatement | undefined => {
     const one = queries.get(id)
     queries.delete(id)
     if (queries.size === 0) worker?.unref()
@@ -60,7 +60,7 @@ export const make = Effect.fnUntraced(function* (path: string): Effect.fn.Return
     return started
   }
 
-  const post = (id: number, { params, sql }: Sent): void => {
+  const post = (id: number, { params, sql }: SentStatement): void => {
     worker ??= start()
     worker?.ref()
     worker?.postMessage({ id, sql, params })

@@ -2,13 +2,13 @@
 import type MiniSearch from "minisearch"
 
 /** The part of a tool that a catalogue reads. */
-interface Described {
+interface CatalogueTool {
   readonly name: string
   readonly description: string
 }
 
 /** Finds the tools that match a query, the best first. */
-export interface Catalogue<Tool extends Described> {
+export interface Catalogue<Tool extends CatalogueTool> {
   readonly tools: ReadonlyArray<Tool>
   readonly byName: ReadonlyMap<string, Tool>
   readonly search: (query: string, limit: number) => ReadonlyArray<Tool>
@@ -39,7 +39,7 @@ const stem = (word: string): string =>
 const share = 0.25
 
 /** Indexes tools once by BM25, with the optional package `minisearch`. A name counts more than a description. */
-export const make = <Tool extends Described>(
+export const make = <Tool extends CatalogueTool>(
   Search: typeof MiniSearch,
   tools: ReadonlyArray<Tool>
 ): Catalogue<Tool> => {
@@ -62,5 +62,5 @@ export const make = <Tool extends Described>(
 }
 
 /** Reports whether these are the same tools in the same order. */
-export const same = (left: ReadonlyArray<Described>, right: ReadonlyArray<Described>): boolean =>
+export const same = (left: ReadonlyArray<CatalogueTool>, right: ReadonlyArray<CatalogueTool>): boolean =>
   left === right || (left.length === right.length && left.every((tool, index) => tool === right[index]))

@@ -5,7 +5,7 @@ import * as Hex from "effect/encoding/Hex"
 import { encodePart } from "./percent.ts"
 
 /** Secrets by the names that are shown in their place. */
-export type Used = ReadonlyMap<string, string>
+export type SecretNames = ReadonlyMap<string, string>
 
 const showName = (name: string) => `[secret ${name}]`
 
@@ -75,7 +75,10 @@ const forms = (value: string): ReadonlyArray<string> => {
  * Makes a function that takes secrets out of a text: the longest form first, of which another one may be a part. `as` is
  * the way in which the text was made of what it says, if that is not the text itself.
  */
-export const masker = (used: Used, as: (form: string) => string = (form) => form): ((text: string) => string) => {
+export const masker = (
+  used: SecretNames,
+  as: (form: string) => string = (form) => form
+): ((text: string) => string) => {
   const names = new Map<string, string>()
   for (const [name, value] of used) {
     if (value === "") continue
@@ -92,10 +95,10 @@ export const masker = (used: Used, as: (form: string) => string = (form) => form
 }
 
 /** Takes secrets out of one text. */
-export const mask = (text: string, used: Used, as?: (form: string) => string): string => masker(used, as)(text)
+export const mask = (text: string, used: SecretNames, as?: (form: string) => string): string => masker(used, as)(text)
 
 /** A text that was cut off, without its end: the beginning of a secret could be there, which is not known for one. */
-export const withoutEnd = (text: string, used: Used): string => {
+export const withoutEnd = (text: string, used: SecretNames): string => {
   const longest = Math.max(0, ...[...used.values()].flatMap((value) => forms(value).map((form) => form.length)))
   return text.slice(0, Math.max(0, text.length - longest))
 }

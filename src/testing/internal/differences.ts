@@ -3,14 +3,14 @@ import * as Equal from "effect/Equal"
 import * as Predicate from "effect/Predicate"
 
 /** Describes a value: some fields of an object, all elements of an array, a pattern of a text, a predicate, or a value. */
-export type Expected<A> =
+export type Expectation<A> =
   | ((actual: A) => boolean)
   | (A extends string
       ? A | RegExp
       : A extends ReadonlyArray<infer B>
-        ? ReadonlyArray<Expected<B>>
+        ? ReadonlyArray<Expectation<B>>
         : A extends object
-          ? { readonly [Key in keyof A]?: Expected<A[Key]> | undefined }
+          ? { readonly [Key in keyof A]?: Expectation<A[Key]> | undefined }
           : A)
 
 const longest = 300

@@ -50,7 +50,7 @@ const closes = (line: string, mark: string): boolean => {
   return fence !== undefined && fence[0] === mark[0] && fence.length >= mark.length
 }
 
-interface Working {
+interface BlockState {
   lines: Array<string>
   fence: Fence | undefined
   list: { readonly fence: string | undefined } | undefined
@@ -64,7 +64,7 @@ const definition = /^ {0,3}\[([^[\]]{1,200})\]:[ \t]*\S/
 const reference = /\[([^[\]]{1,200})\]/g
 
 /** Joins the lines of a block, with the earlier definitions that it refers to. */
-const joinLines = (state: Working): string => {
+const joinLines = (state: BlockState): string => {
   const text = state.lines.join("\n").trimEnd()
   const labelled = state.lines.flatMap((line): ReadonlyArray<readonly [string, string]> => {
     const label = line.length > longestLink ? undefined : definition.exec(line)?.[1]
@@ -77,7 +77,7 @@ const joinLines = (state: Working): string => {
   return before.length === 0 ? text : `${text}\n\n${before.join("\n")}`
 }
 
-const finish = (state: Working, out: Array<Block>): void => {
+const finish = (state: BlockState, out: Array<Block>): void => {
   const { fence, lines } = state
   if (fence !== undefined) {
     out.push({
@@ -95,7 +95,7 @@ const finish = (state: Working, out: Array<Block>): void => {
   state.list = undefined
 }
 
-const inFence = (state: Working, fence: Fence, line: string, out: Array<Block>): void => {
+const inFence = (state: BlockState, fence: Fence, line: string, out: Array<Block>): void => {
   if (closes(line, fence.mark)) return finish(state, out)
   state.lines.push(line)
   if (state.lines.length < most) return
@@ -111,7 +111,7 @@ const inFence = (state: Working, fence: Fence, line: string, out: Array<Block>):
 }
 
 const inList = (
-  state: Working,
+  state: BlockState,
   list: { readonly fence: string | undefined },
   line: string,
   out: Array<Block>
@@ -132,7 +132,7 @@ const endsList = (lines: ReadonlyArray<string>, line: string): boolean => {
   return lines.at(-1)?.trim() === "" || opening.test(line) || heading.test(line)
 }
 
-const take = (state: Working, raw: string, out: Array<Block>): void => {
+const take = (state: BlockState, raw: string, out: Array<Block>): void => {
   const line = raw.endsWith("\r") ? raw.slice(0, -1) : raw
   const { fence, list } = state
   if (fence !== undefined) return inFence(state, fence, line, out)
@@ -162,7 +162,7 @@ export const feed = (splitter: Splitter, text: string): readonly [Splitter, Read
   if (pieces.length === 1) return [{ ...splitter, tail: splitter.tail + text }, []]
   const out: Array<Block> = []
   const { fence, lines, links, list } = splitter
-  const state: Working = { lines: [...lines], fence, list, links }
+  const state: BlockState = { lines: [...lines], fence, list, links }
   const tail = pieces.pop() ?? ""
   for (const [index, piece] of pieces.entries()) take(state, index === 0 ? splitter.tail + piece : piece, out)
   return [{ ...state, tail }, out]
@@ -172,7 +172,7 @@ export const feed = (splitter: Splitter, text: string): readonly [Splitter, Read
 export const end = (splitter: Splitter): ReadonlyArray<Block> => {
   const out: Array<Block> = []
   const { fence, lines, links, list } = splitter
-  const state: Working = { lines: [...lines], fence, list, links }
+  const state: BlockState = { lines: [...lines], fence, list, links }
   if (splitter.tail !== "") take(state, splitter.tail, out)
   finish(state, out)
   return out

@@ -89,7 +89,7 @@ export interface Subagent {
 }
 
 /** A request for a decision. Show its texts through `withMarks`. */
-interface Pending {
+interface PendingRequest {
   readonly id: string
   readonly runId: string
   readonly path: ReadonlyArray<string>
@@ -128,7 +128,7 @@ export interface View {
     readonly task: string
     readonly status: string
   }>
-  readonly pending: ReadonlyArray<Pending>
+  readonly pending: ReadonlyArray<PendingRequest>
   readonly sources: ReadonlyArray<{ readonly number: number; readonly title: string; readonly url: string }>
   readonly context: Pick<Of<"ContextMeasured">, "total" | "window" | "parts"> | undefined
   readonly usage: Usage.Usage

@@ -35,7 +35,7 @@ const answers = (messages: ReadonlyArray<Message.Message>) =>
   messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
 
 const payment = (
-  reconcile: (order: string) => Effect.Effect<Tool.Reconciled, unknown, Ledger | ToolContext.ToolContext>,
+  reconcile: (order: string) => Effect.Effect<Tool.Reconciliation, unknown, Ledger | ToolContext.ToolContext>,
   annotations: Tool.Annotations = {}
 ) => {
   const ran: Array<string> = []

@@ -57,7 +57,7 @@ describe("sources", () => {
         for (const [index, source] of before.entries()) {
           assert.strictEqual(ab[index]!.key, source.key)
           for (const [field, value] of Object.entries(source)) {
-            assert.strictEqual(ab[index]![field as keyof Sources.Cited], value)
+            assert.strictEqual(ab[index]![field as keyof Sources.CitedSource], value)
           }
         }
         assert.strictEqual(new Set(ab.map(({ key }) => key)).size, ab.length)

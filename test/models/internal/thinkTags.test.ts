@@ -1,14 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { makeThinkSplitter, type Said, thinkTags } from "../../../src/models/internal/turn/thinkTags.ts"
+import { makeThinkSplitter, type AnswerPiece, thinkTags } from "../../../src/models/internal/turn/thinkTags.ts"
 import { scaled } from "../../scale.ts"
 
 const split = (chunks: ReadonlyArray<string>, inside = false) => {
   const splitter = makeThinkSplitter({ ...thinkTags, inside })
-  const said: Array<Said> = []
+  const said: Array<AnswerPiece> = []
   for (const chunk of chunks) said.push(...splitter.push(chunk))
   said.push(...splitter.end())
-  const joined: Array<Said> = []
+  const joined: Array<AnswerPiece> = []
   for (const piece of said) {
     expect(piece.text).not.toBe("")
     const last = joined.at(-1)

@@ -1,6 +1,6 @@
 /** Turns the updates of an agent of others into events of our run. */
 import { fromUnknown, isObject, type Json, type JsonObject } from "../../../core/Json.ts"
-import type { Relayed } from "../../../core/Run.ts"
+import type { RelayedEvent } from "../../../core/Run.ts"
 import * as Todos from "../../../middleware/Todos.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
@@ -39,13 +39,13 @@ const todosOf = (entries: ReadonlyArray<Incoming.PlanEntry>): Json =>
 export const makeRelay = (prefix: string) => {
   const calls = new Map<string, Call>()
   const idOf = (toolCallId: string): string => `${prefix}/${cut(cleanLine(toolCallId), 200)}`
-  const begin = (one: Incoming.Call, now: number): ReadonlyArray<Relayed> => {
+  const begin = (one: Incoming.Call, now: number): ReadonlyArray<RelayedEvent> => {
     if (calls.has(one.toolCallId)) return []
     const toolName = cut(cleanLine(one.name ?? one.title ?? one.kind ?? "a call"), 200)
     calls.set(one.toolCallId, { toolName, beganAt: now })
     return [{ _tag: "ToolCalled", callId: idOf(one.toolCallId), toolName, arguments: argumentsOf(one.rawInput) }]
   }
-  const end = (one: Incoming.Call, now: number): ReadonlyArray<Relayed> => {
+  const end = (one: Incoming.Call, now: number): ReadonlyArray<RelayedEvent> => {
     const call = calls.get(one.toolCallId)
     if (call === undefined || (one.status !== "completed" && one.status !== "failed")) return []
     calls.delete(one.toolCallId)
@@ -61,7 +61,7 @@ export const makeRelay = (prefix: string) => {
         : { _tag: "ToolFailed", reason: "Failed", ...fields }
     ]
   }
-  return (update: Incoming.Update, now: number): ReadonlyArray<Relayed> => {
+  return (update: Incoming.Update, now: number): ReadonlyArray<RelayedEvent> => {
     const kind = update.sessionUpdate
     if (kind === "tool_call" || kind === "tool_call_update") return [...begin(update, now), ...end(update, now)]
     if (kind === "plan") return [{ _tag: "StateChanged", slot: Todos.todos.name, value: todosOf(update.entries) }]

@@ -18,7 +18,7 @@ import { AcpError } from "../../AcpError.ts"
 import { isWithin } from "../paths.ts"
 
 /** Answers of requests, in the fiber of the run: only there can a person be asked. */
-export interface Answering {
+export interface ClientHandlers {
   readonly permit: (params: Acp.RequestPermissionRequest) => Effect.Effect<Acp.RequestPermissionResponse>
   readonly read: (params: Acp.ReadTextFileRequest) => Effect.Effect<Acp.ReadTextFileResponse, AcpError>
   readonly write: (params: Acp.WriteTextFileRequest) => Effect.Effect<Acp.WriteTextFileResponse, AcpError>
@@ -85,7 +85,7 @@ export const makeAnswering = (parts: {
   readonly context: ToolContext["Service"]
   /** Gives the path of the backend for a path of the machine. */
   readonly inner: (path: string) => string
-}): Answering => {
+}): ClientHandlers => {
   const { backend, context, cwd, inner, name } = parts
   // A permitted call allows one write of each of its files, or one run of its command.
   const writes: Array<string> = []

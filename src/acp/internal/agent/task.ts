@@ -24,7 +24,7 @@ import { type Child, startChild } from "./child.ts"
 import * as Incoming from "./incoming.ts"
 import type { Options } from "./options.ts"
 import { makeRelay } from "./relay.ts"
-import { type Answering, makeAnswering } from "./requests.ts"
+import { type ClientHandlers, makeAnswering } from "./requests.ts"
 import { increase, nothing } from "./usage.ts"
 
 /** News of the process, in the order of their arrival. */
@@ -85,7 +85,7 @@ const connect = Effect.fnUntraced(function* (
   name: string,
   child: Child,
   news: Queue.Queue<News>,
-  answering: Answering
+  answering: ClientHandlers
 ) {
   const run = yield* FiberSet.makeRuntimePromise<never, unknown, unknown>()
   const toError = (error: unknown): Acp.RequestError =>

@@ -3,12 +3,12 @@ import { make, priced, type Prices, type Usage } from "../../../core/Usage.ts"
 import type * as Incoming from "./incoming.ts"
 
 /** The last report: tokens in the context, and the cost so far. */
-export interface Reported {
+export interface UsageReport {
   readonly used: number
   readonly cost: number
 }
 
-export const nothing: Reported = { used: 0, cost: 0 }
+export const nothing: UsageReport = { used: 0, cost: 0 }
 
 /**
  * The usage since the last report. Tokens are the increase of the context, so they are an estimate: a report does not
@@ -16,10 +16,10 @@ export const nothing: Reported = { used: 0, cost: 0 }
  * currencies are ignored.
  */
 export const increase = (
-  before: Reported,
+  before: UsageReport,
   { cost, used }: Incoming.Usage,
   prices: Prices | undefined
-): readonly [Reported, Usage] => {
+): readonly [UsageReport, Usage] => {
   const now = Math.max(0, used)
   const tokens = Math.max(0, now - before.used)
   const isReported = cost !== undefined && cost !== null && cost.currency.toUpperCase() === "USD"

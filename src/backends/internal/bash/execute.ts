@@ -6,10 +6,10 @@ import type * as Sandbox from "../../../core/Sandbox.ts"
 import { pause } from "../local/system.ts"
 import type { Files } from "./files.ts"
 import type { Report, Run } from "./messages.ts"
-import { type Gone, heap, type Process, type Processes } from "./processes.ts"
+import { type GoneProcess, heap, type Process, type Processes } from "./processes.ts"
 
 /** The end of a command line. */
-export type Ended =
+export type CommandEnd =
   | { readonly _tag: "Exited"; readonly exitCode: number }
   /** The time was up. */
   | { readonly _tag: "Late" }
@@ -28,7 +28,7 @@ const patience = 30_000
 
 let runs = 0
 
-const broken = (problem: string): Ended => ({ _tag: "Broken", problem })
+const broken = (problem: string): CommandEnd => ({ _tag: "Broken", problem })
 
 /** Node aborts on a full heap. The guard of the process, or the system, catches the rest. */
 const isOutOfMemory = /SIGABRT|SIGKILL|code 134/
@@ -41,7 +41,7 @@ const serve = (
   run: number,
   files: Files,
   put: (output: Output) => void
-): Effect.Effect<Ended, never, Scope.Scope> => {
+): Effect.Effect<CommandEnd, never, Scope.Scope> => {
   const answer = (report: Extract<Report, { readonly _tag: "Ask" }>): Effect.Effect<void> =>
     Effect.matchCause(files.answer(report.call), {
       onSuccess: (reply) => process.tell({ _tag: "Answer", ask: report.ask, answer: reply }),
@@ -51,7 +51,9 @@ const serve = (
         process.tell({ _tag: "Answer", ask: report.ask, answer: fault })
       }
     })
-  const next = (report: Report | Gone): Ended | undefined | Effect.Effect<undefined, never, Scope.Scope> => {
+  const next = (
+    report: Report | GoneProcess
+  ): CommandEnd | undefined | Effect.Effect<undefined, never, Scope.Scope> => {
     if (report._tag === "Gone") return broken(isOutOfMemory.test(report.problem) ? outOfMemory : report.problem)
     if (report._tag === "Unusable") return report
     // Reports of an earlier command are of no interest any more.
@@ -80,7 +82,7 @@ const serve = (
 }
 
 /** Waits until a process has begun; gives why it has not. */
-const waitForStart = (process: Process): Effect.Effect<Ended | undefined> =>
+const waitForStart = (process: Process): Effect.Effect<CommandEnd | undefined> =>
   process.isReady()
     ? Effect.undefined
     : Effect.raceFirst(
@@ -97,7 +99,7 @@ export const execute = (
   files: Files,
   command: Omit<Run, "_tag" | "run" | "hasPrograms">,
   put: (output: Output) => void
-): Effect.Effect<Ended, Gone> =>
+): Effect.Effect<CommandEnd, GoneProcess> =>
   processes.use((process) =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -25,20 +25,20 @@ const idleTime = 30_000
 const mostKept = 256 * 1024 * 1024
 
 /** The process ended, or could not be started. */
-export interface Gone {
+export interface GoneProcess {
   readonly _tag: "Gone"
   readonly problem: string
 }
 
 export interface Process {
-  readonly inbox: Queue.Queue<Report | Gone>
+  readonly inbox: Queue.Queue<Report | GoneProcess>
   readonly isReady: () => boolean
   readonly tell: (order: Order) => void
   /** Says that it can be kept: it has done its command, and has this much memory. */
   readonly settled: (rss: number) => void
 }
 
-interface Running extends Process {
+interface RunningProcess extends Process {
   readonly child: ChildProcess
   isGone: boolean
   isSettled: boolean
@@ -60,9 +60,9 @@ const environment = () =>
 const nobody = (): void => undefined
 
 const launch = Effect.fnUntraced(function* (program: URL) {
-  const inbox = yield* Queue.unbounded<Report | Gone>()
+  const inbox = yield* Queue.unbounded<Report | GoneProcess>()
   return yield* Effect.try({
-    try: (): Running => {
+    try: (): RunningProcess => {
       const child = fork(fileURLToPath(program), [], {
         serialization: "advanced",
         stdio: ["ignore", "ignore", "ignore", "ipc"],
@@ -70,7 +70,7 @@ const launch = Effect.fnUntraced(function* (program: URL) {
         env: environment()
       })
       let isReady = false
-      const running: Running = {
+      const running: RunningProcess = {
         child,
         inbox,
         isReady: () => isReady,
@@ -99,12 +99,12 @@ const launch = Effect.fnUntraced(function* (program: URL) {
       )
       return running
     },
-    catch: (cause): Gone => ({ _tag: "Gone", problem: cause instanceof Error ? cause.message : String(cause) })
+    catch: (cause): GoneProcess => ({ _tag: "Gone", problem: cause instanceof Error ? cause.message : String(cause) })
   })
 })
 
 /** Decides whether the child keeps this process alive. */
-const hold = ({ child }: Running, isHeld: boolean): void => {
+const hold = ({ child }: RunningProcess, isHeld: boolean): void => {
   if (isHeld) {
     child.ref()
     child.channel?.ref()
@@ -117,19 +117,19 @@ const hold = ({ child }: Running, isHeld: boolean): void => {
 /** Lends processes. */
 export interface Processes {
   /** Lends a process for a command. It ends with the effect unless it has settled. */
-  readonly use: <A, E>(run: (process: Process) => Effect.Effect<A, E>) => Effect.Effect<A, E | Gone>
+  readonly use: <A, E>(run: (process: Process) => Effect.Effect<A, E>) => Effect.Effect<A, E | GoneProcess>
 }
 
 /** Makes the processes of a layer: the last one ends with the scope. */
 export const make = (program: URL): Effect.Effect<Processes, never, Scope.Scope> =>
   Effect.gen(function* () {
     const semaphore = Semaphore.makeUnsafe(mostProcesses)
-    const all = new Set<Running>()
-    let spare: Running | undefined
+    const all = new Set<RunningProcess>()
+    let spare: RunningProcess | undefined
     let timer: ReturnType<typeof setTimeout> | undefined
     let isClosed = false
 
-    const end = (running: Running): void => {
+    const end = (running: RunningProcess): void => {
       all.delete(running)
       running.child.kill("SIGKILL")
     }
@@ -137,7 +137,7 @@ export const make = (program: URL): Effect.Effect<Processes, never, Scope.Scope>
       all.add(running)
       return running
     })
-    const keep = (running: Running): void => {
+    const keep = (running: RunningProcess): void => {
       if (isClosed || spare !== undefined || running.isGone) return end(running)
       spare = running
       hold(running, false)
@@ -155,7 +155,7 @@ export const make = (program: URL): Effect.Effect<Processes, never, Scope.Scope>
       hold(running, true)
       return Effect.succeed(running)
     })
-    const leave = (running: Running): Effect.Effect<void> =>
+    const leave = (running: RunningProcess): Effect.Effect<void> =>
       Effect.suspend(() => {
         if (running.isSettled && !running.isGone) return Effect.sync(() => keep(running))
         end(running)

@@ -45,12 +45,12 @@ export const isDevice = (path: string): boolean => devices.has(path)
 
 export const fail = (code: Code, call: string, path: string): Failing<never> => Effect.fail({ code, call, path })
 
-interface Listed {
+interface ListedEntry {
   readonly entry: Backend.Entry
   readonly isLink: boolean
 }
 
-type Entries = ReadonlyMap<string, Listed>
+type Entries = ReadonlyMap<string, ListedEntry>
 
 interface Listing {
   readonly entries: Entries

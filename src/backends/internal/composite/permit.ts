@@ -4,7 +4,7 @@ import type * as Backend from "../../../core/Backend.ts"
 import type * as BackendError from "../../../core/BackendError.ts"
 import { locate, type Part, type Place, type Routes, restoreErrors } from "./routes.ts"
 
-interface Planned {
+interface PlacedChange {
   readonly place: Place
   readonly change: Backend.PlannedChange
 }
@@ -15,7 +15,7 @@ interface Planned {
 const plannedOf = Effect.fnUntraced(function* (
   routes: Routes,
   change: Backend.PlannedChange
-): Effect.fn.Return<ReadonlyArray<Planned>, BackendError.BackendError> {
+): Effect.fn.Return<ReadonlyArray<PlacedChange>, BackendError.BackendError> {
   const at = (path: string) => Effect.fromResult(locate(routes, "patch", path))
   if (change.operation !== "move") {
     const place = yield* at(change.path)
@@ -36,7 +36,7 @@ export const permitOf =
   (routes: Routes): NonNullable<Backend.Service["permit"]> =>
   ({ changes, text }) =>
     Effect.gen(function* () {
-      const groups = new Map<Part, Array<Planned>>()
+      const groups = new Map<Part, Array<PlacedChange>>()
       for (const planned of (yield* Effect.forEach(changes, (change) => plannedOf(routes, change))).flat()) {
         const group = groups.get(planned.place.part)
         if (group === undefined) groups.set(planned.place.part, [planned])

@@ -8,7 +8,7 @@ import { defined } from "../../../support/json/defined.ts"
 import { mimeTypeOf, sniffLength } from "../files/mime.ts"
 import * as Path from "../files/path.ts"
 import { applyEdits } from "../text/edit.ts"
-import { decodeFile, decodeOther, type Decoded, encodeFile, type Encoding } from "../text/encoding.ts"
+import { decodeFile, decodeOther, type DecodedText, encodeFile, type Encoding } from "../text/encoding.ts"
 import { makeWindowReader, type ReadWindow, windowOf } from "../text/lines.ts"
 import type { Child, Content, Stat } from "./primitives.ts"
 import {
@@ -20,7 +20,7 @@ import {
   find,
   findFile,
   on,
-  type Searched,
+  type SearchTarget,
   type Source,
   type Target,
   toBytes,
@@ -52,11 +52,11 @@ export const ls =
     )
 
 /** Reports whether a file is read in pieces. */
-export const isLarge = (source: Searched, { size = 0 }: Pick<Stat, "size">): boolean =>
+export const isLarge = (source: SearchTarget, { size = 0 }: Pick<Stat, "size">): boolean =>
   size > (source.primitives.stream === undefined ? Math.max(wholeUpTo, source.maxFileSize) : wholeUpTo)
 
 /** The bytes of a large file, a piece at a time. */
-export const pieces = (source: Searched, target: Target, size: number): Stream.Stream<Uint8Array, BackendError> => {
+export const pieces = (source: SearchTarget, target: Target, size: number): Stream.Stream<Uint8Array, BackendError> => {
   const { read, stream } = source.primitives
   if (stream !== undefined) return stream(target.real)
   return Stream.range(0, Math.ceil(size / wholeUpTo) - 1).pipe(
@@ -67,7 +67,7 @@ export const pieces = (source: Searched, target: Target, size: number): Stream.S
   )
 }
 
-interface Read {
+interface FileRead {
   readonly excerpt: ReadWindow
   readonly size: number
   readonly version: string
@@ -84,7 +84,12 @@ const readOther = (source: Source, target: Target, size: number, bytes: Uint8Arr
         (all) => decodeOther(target.normal, all)?.text
       )
 
-const readPieces = (source: Source, target: Target, stat: Stat, window: Backend.Window | undefined): Failing<Read> =>
+const readPieces = (
+  source: Source,
+  target: Target,
+  stat: Stat,
+  window: Backend.Window | undefined
+): Failing<FileRead> =>
   Effect.suspend(() => {
     const reader = makeWindowReader(window)
     const hash = stat.version === undefined ? digest() : undefined
@@ -117,7 +122,7 @@ export const read =
         const stat = yield* findFile(source, target)
         const reading = isLarge(source, stat)
           ? yield* readPieces(source, target, stat, window)
-          : yield* Effect.map(source.primitives.read(target.real), (content): Read => {
+          : yield* Effect.map(source.primitives.read(target.real), (content): FileRead => {
               const bytes = toBytes(content)
               return { excerpt: windowOf(bytes, window), size: bytes.length, version: versionFor(stat, bytes), bytes }
             })
@@ -157,7 +162,7 @@ export const writeFile = (
   target: Target,
   content: Content,
   options: WriteOptions = {}
-): Failing<Backend.Written> =>
+): Failing<Backend.WriteResult> =>
   Effect.gen(function* () {
     yield* checkContent(source, target, content)
     const stat = yield* source.primitives.stat(target.real)
@@ -183,7 +188,7 @@ export const write =
 const encoder = new TextEncoder()
 
 /** The whole text of a file. A text at hand is one, unless its beginning says that it is binary. */
-const textOf = (target: Target, content: Content): Result.Result<Decoded, BackendError["reason"]> => {
+const textOf = (target: Target, content: Content): Result.Result<DecodedText, BackendError["reason"]> => {
   if (typeof content !== "string") return decodeFile(target.normal, content)
   const head = new Uint8Array(sniffLength)
   const { written } = encoder.encodeInto(content, head)

@@ -13,7 +13,7 @@ import { indexOf } from "../search/find.ts"
 import * as Search from "../search/search.ts"
 import { entryOf, isLarge, pieces } from "./files.ts"
 import type { Child, Content } from "./primitives.ts"
-import { fail, type Failing, find, on, type Searched, type Target } from "./target.ts"
+import { fail, type Failing, find, on, type SearchTarget, type Target } from "./target.ts"
 
 /** The time that a search may take, in milliseconds. */
 const grepTime = 15_000
@@ -54,7 +54,7 @@ function* partsOf(content: Content): Iterable<Uint8Array> {
   }
 }
 
-const notFound: Search.Found = { file: undefined, more: false }
+const notFound: Search.FileMatches = { file: undefined, more: false }
 
 /** The name of a found file in results. */
 const nameOf = (target: Target, path: string): string =>
@@ -62,7 +62,7 @@ const nameOf = (target: Target, path: string): string =>
 
 /** The query that all files of one search share. */
 interface Job {
-  readonly source: Searched
+  readonly source: SearchTarget
   readonly target: Target
   readonly matcher: Search.Matcher
   /** The pattern, if it is to be found as it is. */
@@ -75,7 +75,7 @@ const searchFile = (
   path: string,
   file: Child,
   query: Search.FileQuery
-): Failing<Search.Found> =>
+): Failing<Search.FileMatches> =>
   Effect.gen(function* () {
     const isInPieces = isLarge(source, file)
     const content = isInPieces ? "" : yield* source.primitives.read(path)
@@ -101,13 +101,13 @@ const searchFile = (
 const wantedBy = (glob: Glob | undefined, target: Target) => (path: string) =>
   glob === undefined || glob.matches(path === target.real ? target.normal.slice(1) : Path.relative(path, target.real))
 
-interface Walked {
+interface WalkOptions {
   readonly glob: Glob | undefined
   readonly ignored: boolean | undefined
 }
 
 /** Visits the files that a query means. */
-const visit = (source: Searched, target: Target, { glob, ignored }: Walked, each: Visit): Failing<void> =>
+const visit = (source: SearchTarget, target: Target, { glob, ignored }: WalkOptions, each: Visit): Failing<void> =>
   Effect.gen(function* () {
     const stat = yield* find(source, target)
     if (stat.kind === "link") return yield* fail(target, { _tag: "OutsideRoot" })
@@ -121,7 +121,7 @@ const visit = (source: Searched, target: Target, { glob, ignored }: Walked, each
   })
 
 export const grep =
-  (source: Searched): Backend.Service["grep"] =>
+  (source: SearchTarget): Backend.Service["grep"] =>
   (query) =>
     on(
       source,
@@ -182,7 +182,7 @@ export const grep =
     )
 
 export const glob =
-  (source: Searched): Backend.Service["glob"] =>
+  (source: SearchTarget): Backend.Service["glob"] =>
   (query) =>
     on(
       source,

@@ -11,7 +11,7 @@ import type { Content, Primitives, Stat } from "./primitives.ts"
 import { versionOf } from "./version.ts"
 
 /** The source of searches. `concurrency` bounds concurrent reads. */
-export interface Searched {
+export interface SearchTarget {
   readonly primitives: Primitives
   readonly maxFileSize: number
   readonly concurrency: number
@@ -26,7 +26,7 @@ export interface Exclusive {
 }
 
 /** An operation on a path: `normal` is the path in results, `real` the path with links resolved. */
-export interface Source extends Searched {
+export interface Source extends SearchTarget {
   readonly locks: Exclusive
 }
 
@@ -52,7 +52,7 @@ const named =
 
 /** Runs an operation on a path. With `link`, a final link is not followed. */
 export const on = <A>(
-  source: Searched,
+  source: SearchTarget,
   operation: string,
   inputPath: string,
   run: (target: Target) => Failing<A>,
@@ -79,7 +79,7 @@ export const on = <A>(
   })
 
 /** Looks up a target; fails with `NotFound`. */
-export const find = (source: Searched, target: Target): Failing<Stat> =>
+export const find = (source: SearchTarget, target: Target): Failing<Stat> =>
   Effect.flatMap(source.primitives.stat(target.real), (stat) =>
     stat === undefined ? fail(target, { _tag: "NotFound" }) : Effect.succeed(stat)
   )

@@ -34,7 +34,7 @@ export interface Plan {
 }
 
 /** A container that runs. `isNew`: it was created just now. */
-export interface Started {
+export interface StartedContainer {
   readonly id: string
   readonly isNew: boolean
 }
@@ -228,7 +228,7 @@ const removeQuietly = (api: Api.Api, id: string): Effect.Effect<void> =>
   )
 
 /** A container of its own, which ends with the scope, and with this process. */
-const startTied = (api: Api.Api, plan: Plan, hash: string): Failing<Started, Scope.Scope> =>
+const startTied = (api: Api.Api, plan: Plan, hash: string): Failing<StartedContainer, Scope.Scope> =>
   Effect.gen(function* () {
     const creation = Effect.acquireRelease(create(api, plan, undefined, hash), (newId) =>
       newId === undefined ? Effect.void : removeQuietly(api, newId)
@@ -247,7 +247,7 @@ const startTied = (api: Api.Api, plan: Plan, hash: string): Failing<Started, Sco
 const takenTime = { every: "200 millis", times: 150 } as const
 
 /** The container of this plan: the one there is, or a new one. Two that come at once get the same. */
-const startKept = (api: Api.Api, plan: Plan, hash: string): Failing<Started> => {
+const startKept = (api: Api.Api, plan: Plan, hash: string): Failing<StartedContainer> => {
   const name = `deepagents-${hash.slice(0, 16)}`
   const creation = Effect.flatMap(create(api, plan, name, hash), (newId) =>
     newId === undefined
@@ -285,7 +285,7 @@ const startKept = (api: Api.Api, plan: Plan, hash: string): Failing<Started> => 
 }
 
 /** Starts the container of a plan. */
-export const open = (api: Api.Api, plan: Plan): Failing<Started, Scope.Scope> =>
+export const open = (api: Api.Api, plan: Plan): Failing<StartedContainer, Scope.Scope> =>
   Effect.flatMap(sha256(JSON.stringify(plan)), (hash) =>
     plan.keep ? startKept(api, plan, hash) : startTied(api, plan, hash)
   )

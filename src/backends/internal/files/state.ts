@@ -18,24 +18,24 @@ import * as Tree from "./tree.ts"
 const modifiedAt = Schema.optionalKey(Schema.Finite)
 
 /** A file in a state. */
-const Saved = Schema.Union([
+const SavedFiles = Schema.Union([
   Schema.Struct({ text: Schema.String, modifiedAt }),
   Schema.Struct({ base64: Schema.Uint8ArrayFromBase64, modifiedAt })
 ])
-type Saved = typeof Saved.Type
+type SavedFiles = typeof SavedFiles.Type
 
 const prefix = "files"
 
 /** The slot of a path. */
 const slotOf = AgentState.family(prefix, {
-  schema: Schema.NullOr(Saved),
+  schema: Schema.NullOr(SavedFiles),
   initial: null,
   shared: { merge: (_current, incoming) => incoming }
 })
 
-const contentOf = (saved: Saved): Content => ("text" in saved ? saved.text : saved.base64)
+const contentOf = (saved: SavedFiles): Content => ("text" in saved ? saved.text : saved.base64)
 
-const save = (content: Content, at?: number): Saved => ({
+const save = (content: Content, at?: number): SavedFiles => ({
   ...(typeof content === "string" ? { text: content.toWellFormed() } : { base64: content }),
   ...(at === undefined ? {} : { modifiedAt: at })
 })

@@ -34,17 +34,17 @@ export interface Glob {
 }
 
 /** The texts that a part of a pattern stands for, and the index behind it. */
-interface Expanded {
+interface Expansion {
   readonly texts: ReadonlyArray<string>
   readonly next: number
 }
 
-type Read<A> = Result.Result<A, string>
+type GlobResult<A> = Result.Result<A, string>
 
 /** Braces as shells have them for numbers and letters in a row. They would pass for a text that no file has. */
 const range = /^\{(?:-?\d+\.\.-?\d+|[A-Za-z]\.\.[A-Za-z])(?:\.\.-?\d+)?\}/
 
-const readBraces = (pattern: string, open: number, depth: number): Read<Expanded> => {
+const readBraces = (pattern: string, open: number, depth: number): GlobResult<Expansion> => {
   if (depth > maxDepth) return Result.fail(`its braces are nested more than ${maxDepth} deep`)
   if (range.test(pattern.slice(open))) return Result.fail("braces can't have a range; name each of them: {1,2,3}")
   const texts: Array<string> = []
@@ -60,7 +60,7 @@ const readBraces = (pattern: string, open: number, depth: number): Read<Expanded
 }
 
 /** Reads a class, an escaped character or plain characters. */
-const readText = (pattern: string, at: number): Read<Expanded> => {
+const readText = (pattern: string, at: number): GlobResult<Expansion> => {
   if (pattern[at] === "[") {
     const characterClass = readClass(pattern, at)
     if (characterClass !== undefined) return Result.succeed({ texts: [characterClass.text], next: characterClass.next })
@@ -76,7 +76,7 @@ const readText = (pattern: string, at: number): Read<Expanded> => {
 }
 
 /** Reads up to the end, or up to a `,` or `}` inside of braces. */
-const readAlternatives = (pattern: string, from: number, depth: number): Read<Expanded> => {
+const readAlternatives = (pattern: string, from: number, depth: number): GlobResult<Expansion> => {
   let texts: ReadonlyArray<string> = [""]
   let at = from
   while (at < pattern.length && !(depth > 0 && (pattern[at] === "," || pattern[at] === "}"))) {
@@ -113,7 +113,7 @@ const commonPrefix = (prefixes: ReadonlyArray<ReadonlyArray<string>>): ReadonlyA
   return length === -1 ? first : first.slice(0, length)
 }
 
-const compileAlternatives = (pattern: string): Read<Glob> => {
+const compileAlternatives = (pattern: string): GlobResult<Glob> => {
   if (pattern === "") return Result.fail("it is empty; write ** for all files")
   if (pattern.length > maxPatternLength) return Result.fail(`it is longer than ${maxPatternLength} characters`)
   return Result.flatMap(readAlternatives(pattern, 0, 0), ({ texts }) => {

@@ -10,7 +10,7 @@ import * as System from "../local/system.ts"
 import type { Folder } from "./options.ts"
 
 /** A folder with its real path; `path` is the path as it was given, from the root. */
-interface Known {
+interface RealFolder {
   readonly path: string
   readonly real: string
   readonly access: Folder["access"]
@@ -48,8 +48,8 @@ export const findFolders = (
       Effect.gen(function* () {
         const path = yield* Effect.fromResult(Path.resolve("open", inputPath, paths))
         const real = yield* on("open", inputPath, realFolder(path))
-        return [{ path, real, access } satisfies Known]
-      }).pipe((effect) => (isFirst ? effect : Effect.orElseSucceed(effect, (): ReadonlyArray<Known> => [])))
+        return [{ path, real, access } satisfies RealFolder]
+      }).pipe((effect) => (isFirst ? effect : Effect.orElseSucceed(effect, (): ReadonlyArray<RealFolder> => [])))
     )
     const resolvedFolders = lists.flat()
     // Of two for the same folder, the later one counts.

@@ -8,7 +8,7 @@ import * as Seatbelt from "./seatbelt.ts"
 import { makeFilter } from "./seccomp.ts"
 
 /** Whether it works. `filters`: system calls are filtered too. `mend` is what a person can do. */
-export type Probed =
+export type ProbeResult =
   | { readonly works: true; readonly filters: boolean }
   | { readonly works: false; readonly why: string; readonly mend: string }
 
@@ -39,7 +39,7 @@ const runTrue = (pid: number): Effect.Effect<string | undefined> =>
     return Effect.sync(() => void child.kill("SIGKILL"))
   })
 
-const tryHere: Effect.Effect<Probed> = Effect.scoped(
+const tryHere: Effect.Effect<ProbeResult> = Effect.scoped(
   Effect.gen(function* () {
     const system = yield* findSystem
     return yield* Holder.hold(system, false).pipe(
@@ -56,7 +56,7 @@ const tryHere: Effect.Effect<Probed> = Effect.scoped(
 )
 
 /** Runs `true` by `sandbox-exec`. */
-const trySeatbelt: Effect.Effect<Probed> = Effect.callback((resume) => {
+const trySeatbelt: Effect.Effect<ProbeResult> = Effect.callback((resume) => {
   const child = spawn(Seatbelt.program, ["-p", "(version 1)(allow default)", "/usr/bin/true"], { stdio: "ignore" })
   const fail = (why: string) =>
     resume(Effect.succeed({ works: false, why, mend: "use DockerSandbox, or a sandbox of a provider" }))
@@ -70,7 +70,7 @@ const trySeatbelt: Effect.Effect<Probed> = Effect.callback((resume) => {
 })
 
 /** Tries it. */
-export const probe: Effect.Effect<Probed> = Effect.suspend(() => {
+export const probe: Effect.Effect<ProbeResult> = Effect.suspend(() => {
   if (process.platform === "darwin") return trySeatbelt
   if (process.platform !== "linux") {
     return Effect.succeed({

@@ -137,7 +137,7 @@ const portOf = (server: Server): number | undefined => {
 }
 
 /** The sandbox of all commands of a layer, as an `Enclosure` is. */
-interface Sandboxed {
+interface SharedSandbox {
   readonly env: { readonly [name: string]: string }
   readonly enclose: NonNullable<Shell["enclose"]>
 }
@@ -146,7 +146,7 @@ interface Sandboxed {
 export const make = <R>(
   isolation: Isolation<R>,
   binds: () => ReadonlyArray<Bind>
-): Effect.Effect<Sandboxed, BackendError, R | Scope.Scope> =>
+): Effect.Effect<SharedSandbox, BackendError, R | Scope.Scope> =>
   Effect.gen(function* () {
     const temporary = yield* makeTemporary
     const { egress } = isolation

@@ -9,7 +9,7 @@ import { randomBytes } from "node:crypto"
 import { constants } from "node:fs"
 import * as Effect from "effect/Effect"
 import { type Fault, fault } from "./failure.ts"
-import type { Held } from "./jail.ts"
+import type { OpenFolder } from "./jail.ts"
 import * as System from "./system.ts"
 
 const prefix = ".effect-deepagents-"
@@ -24,7 +24,7 @@ export const isUnfinished = (name: string): boolean =>
  * not exist.
  */
 export interface Target {
-  readonly held: Held
+  readonly held: OpenFolder
   readonly name: string
   readonly old: System.Stats | undefined
 }

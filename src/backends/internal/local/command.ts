@@ -21,7 +21,7 @@ export interface Chunk {
   readonly bytes: Uint8Array
 }
 
-export interface Running {
+export interface RunningCommand {
   /** Ends it before its time, with all that it started. */
   readonly end: Effect.Effect<void>
   /** Waits for output and takes it; `undefined` at the end. */
@@ -75,13 +75,13 @@ const startFault = (spec: Spec, cause: unknown): Fault => {
   return { ...fromSystem(cause), reason: { _tag: "Unavailable" } }
 }
 
-interface Launched {
+interface LaunchedCommand {
   readonly child: ChildProcess
   readonly group: number
 }
 
 /** Starts a process in a group of its own. */
-const launch = (spec: Spec): Effect.Effect<Launched, Fault> =>
+const launch = (spec: Spec): Effect.Effect<LaunchedCommand, Fault> =>
   Effect.flatMap(
     Effect.try({
       try: () =>
@@ -94,7 +94,7 @@ const launch = (spec: Spec): Effect.Effect<Launched, Fault> =>
       catch: (cause) => startFault(spec, cause)
     }),
     (child) =>
-      Effect.callback<Launched, Fault>((resume) => {
+      Effect.callback<LaunchedCommand, Fault>((resume) => {
         child.on("error", (cause) => resume(Effect.fail(startFault(spec, cause))))
         child.once("spawn", () => {
           const group = child.pid
@@ -198,7 +198,7 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
     return batch
   }
 
-  const take: Running["take"] = Effect.suspend(() => {
+  const take: RunningCommand["take"] = Effect.suspend(() => {
     if (chunks.length > 0) return Effect.succeed(takeAll())
     if (isOver) return Effect.undefined
     return Effect.flatMap(
@@ -221,7 +221,7 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
  * way, but nobody waits: that is over when the scope of `leftovers` is closed at the latest. Nobody is sent a signal
  * after that: the group's number may be somebody else's.
  */
-export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<Running, Fault, Scope.Scope> =>
+export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<RunningCommand, Fault, Scope.Scope> =>
   Effect.gen(function* () {
     const leftNames = yield* Deferred.make<ReadonlyArray<string>, Fault>()
     const { begin, end, findLeft, output } = yield* Effect.acquireRelease(

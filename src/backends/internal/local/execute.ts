@@ -6,7 +6,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { type BackendError, make as makeError } from "../../../core/BackendError.ts"
-import type { Executed, ExecuteEvent, ExecuteOptions } from "../../../core/Sandbox.ts"
+import type { ExecuteResult, ExecuteEvent, ExecuteOptions } from "../../../core/Sandbox.ts"
 import * as Path from "../files/path.ts"
 import { refusalOf } from "../sandboxes/commandLine.ts"
 import * as Command from "./command.ts"
@@ -153,7 +153,7 @@ export const execute = (
   shell: Shell,
   command: string,
   options: ExecuteOptions | undefined
-): Effect.Effect<Executed, BackendError> =>
+): Effect.Effect<ExecuteResult, BackendError> =>
   Effect.scoped(
     Effect.gen(function* () {
       const { next, exitCode, left } = yield* open(shell, command, mergeChannels(shell, command), options)

@@ -72,7 +72,7 @@ export const filterEntries = (entries: ReadonlyArray<System.Entry>, isRoot: bool
 /** Looks up names in a held folder. */
 const children = Effect.fnUntraced(function* (
   jail: Jail.Jail,
-  held: Jail.Held,
+  held: Jail.OpenFolder,
   folder: ReadonlyArray<string>,
   names: ReadonlyArray<string>
 ) {
@@ -176,13 +176,13 @@ const write = (
       if (create) return yield* Effect.fail(fault({ _tag: "AlreadyExists" }))
       yield* Jail.checkRegular(stats)
       const [parents, name] = yield* parted(names)
-      const replace = (held: Jail.Held) =>
+      const replace = (held: Jail.OpenFolder) =>
         // A file that must not be written is not replaced either.
         Effect.andThen(System.accessTo("write", held.at(name)), Atomic.write({ held, name, old: stats }, content))
       return yield* changing(Jail.holding(jail, parents, replace))
     }
     const [folders, name] = yield* parted(missing)
-    const add = (held: Jail.Held) =>
+    const add = (held: Jail.OpenFolder) =>
       Jail.making(jail, held, folders, (folder) => Atomic.write({ held: folder, name, old: undefined }, content))
     return yield* changing(Jail.holding(jail, names, add))
   })
@@ -195,7 +195,7 @@ const write = (
 }
 
 /** Removes an empty folder. Remains of a crashed write don't count. */
-const removeFolder = (held: Jail.Held, name: string): Effect.Effect<void, Fault> =>
+const removeFolder = (held: Jail.OpenFolder, name: string): Effect.Effect<void, Fault> =>
   Effect.catchIf(System.rmdir(held.at(name)), is("IsDirectory"), (failed) =>
     Effect.gen(function* () {
       const leftovers = (yield* System.readdir(held.at(name))).map((entry) => entry.name.toString())
@@ -218,7 +218,7 @@ const remove = Effect.fnUntraced(function* (jail: Jail.Jail, path: ReadonlyArray
 /** Removes the content of a folder, and then the folder. */
 const clear = (
   jail: Jail.Jail,
-  parent: Jail.Held,
+  parent: Jail.OpenFolder,
   name: System.RealPath,
   onGone: () => void
 ): Effect.Effect<void, Fault> =>

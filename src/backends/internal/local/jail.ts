@@ -44,7 +44,7 @@ export interface Place {
  * An open folder. `at` gives the path of a name in it, `self` its own. `verify` fails if a name no longer refers to
  * the opened entry.
  */
-export interface Held {
+export interface OpenFolder {
   readonly self: System.RealPath
   readonly at: (name: System.RealPath) => System.RealPath
   readonly verify: (name: string, opened: System.Stats) => Effect.Effect<void, Fault>
@@ -187,7 +187,7 @@ export const locate = Effect.fnUntraced(function* (
   return { names, stats: last ?? (yield* System.lstat(realPath(jail, names))), missing: [] }
 })
 
-const heldByPath = (jail: Jail, real: System.RealPath): Effect.Effect<Held, Fault> => {
+const heldByPath = (jail: Jail, real: System.RealPath): Effect.Effect<OpenFolder, Fault> => {
   const check = Effect.flatMap(System.realpath(real), (now) =>
     isInside(jail, now) ? Effect.void : Effect.fail(outside)
   )
@@ -204,7 +204,7 @@ const hold = <A, R>(
   jail: Jail,
   path: System.RealPath,
   expected: string | undefined,
-  use: (held: Held) => Effect.Effect<A, Fault, R>
+  use: (held: OpenFolder) => Effect.Effect<A, Fault, R>
 ): Effect.Effect<A, Fault, R> => {
   if (!jail.byDescriptor) return Effect.flatMap(heldByPath(jail, path), use)
   return Effect.acquireUseRelease(
@@ -225,23 +225,23 @@ const hold = <A, R>(
 export const holding = <A, R>(
   jail: Jail,
   names: ReadonlyArray<string>,
-  use: (held: Held) => Effect.Effect<A, Fault, R>
+  use: (held: OpenFolder) => Effect.Effect<A, Fault, R>
 ): Effect.Effect<A, Fault, R> => hold(jail, realPath(jail, names), realPath(jail, names), use)
 
 /** Holds a folder in a held one. */
 export const withFolder = <A, R>(
   jail: Jail,
-  held: Held,
+  held: OpenFolder,
   name: System.RealPath,
-  use: (held: Held) => Effect.Effect<A, Fault, R>
+  use: (held: OpenFolder) => Effect.Effect<A, Fault, R>
 ): Effect.Effect<A, Fault, R> => hold(jail, held.at(name), undefined, use)
 
 /** Makes the folders that are missing below a held one, and holds the last. */
 export const making = <A, R>(
   jail: Jail,
-  held: Held,
+  held: OpenFolder,
   missing: ReadonlyArray<string>,
-  use: (held: Held) => Effect.Effect<A, Fault, R>
+  use: (held: OpenFolder) => Effect.Effect<A, Fault, R>
 ): Effect.Effect<A, Fault, R> => {
   const [name, ...rest] = missing
   if (name === undefined) return use(held)
@@ -259,7 +259,7 @@ export const making = <A, R>(
  * socket or a pipe is refused, without waiting for whoever may be at its other end.
  */
 export const reading = (
-  held: Held,
+  held: OpenFolder,
   name: string
 ): Effect.Effect<{ readonly fd: number; readonly stats: System.Stats }, Fault, Scope.Scope> =>
   Effect.gen(function* () {

@@ -20,7 +20,7 @@ const firstLookMillis = 1
 const longestLookMillis = 16
 
 /** Gives a lock back. `undefined`: somebody else has it. */
-type Taken = Effect.Effect<void> | undefined
+type ReleaseLock = Effect.Effect<void> | undefined
 
 /** Reports whether a lock may succeed later: it is held, or the system is out of locks. */
 const isForNow = (cause: unknown): boolean =>
@@ -28,7 +28,7 @@ const isForNow = (cause: unknown): boolean =>
   "code" in cause &&
   ["EADDRINUSE", "EAGAIN", "EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"].some((code) => code === cause.code)
 
-const bindSocket = (name: string): Effect.Effect<Taken> =>
+const bindSocket = (name: string): Effect.Effect<ReleaseLock> =>
   Effect.callback((resume) => {
     const server = createServer((socket) => socket.destroy())
     server.once("error", (cause) => {
@@ -45,19 +45,19 @@ const bindSocket = (name: string): Effect.Effect<Taken> =>
 const exclusiveLock = 0x20
 const opening = constants.O_RDWR | constants.O_CREAT | constants.O_NONBLOCK | constants.O_NOFOLLOW | exclusiveLock
 
-const lockedFile = (name: string): Effect.Effect<Taken> =>
+const lockedFile = (name: string): Effect.Effect<ReleaseLock> =>
   Effect.suspend(() => {
     const folder = join(tmpdir(), `effect-deepagents-locks-${process.getuid?.() ?? 0}`)
     System.attempt(() => mkdirSync(folder, { recursive: true, mode: 0o700 }))
     return Effect.match(System.open(join(folder, name), opening, 0o600), {
-      onSuccess: (fd): Taken => System.close(fd),
-      onFailure: ({ cause }): Taken => (isForNow(cause) ? undefined : Effect.void)
+      onSuccess: (fd): ReleaseLock => System.close(fd),
+      onFailure: ({ cause }): ReleaseLock => (isForNow(cause) ? undefined : Effect.void)
     })
   })
 
 const byFile = process.platform === "darwin" || process.platform.endsWith("bsd")
 
-const take: (name: string) => Effect.Effect<Taken> =
+const take: (name: string) => Effect.Effect<ReleaseLock> =
   process.platform === "linux" ? bindSocket : byFile ? lockedFile : () => Effect.succeed(Effect.void)
 
 /** The file of a lock. Files would stay, so there are not many. */

@@ -99,9 +99,9 @@ export const readdirs = (
     )
   })
 
-type Found = ReadonlyArray<System.Stats | undefined>
+type FoundStats = ReadonlyArray<System.Stats | undefined>
 
-const lstats = (paths: ReadonlyArray<System.RealPath>, end: (found: Found) => void): void => {
+const lstats = (paths: ReadonlyArray<System.RealPath>, end: (found: FoundStats) => void): void => {
   const stats: Array<System.Stats | undefined> = []
   const go = (): void => {
     for (const path of paths.slice(stats.length, stats.length + statsAtOnce)) {
@@ -119,7 +119,7 @@ const lstats = (paths: ReadonlyArray<System.RealPath>, end: (found: Found) => vo
 }
 
 /** Looks up several paths; `undefined` for missing ones. */
-export const lstatAll = (paths: ReadonlyArray<System.RealPath>): Effect.Effect<Found> =>
+export const lstatAll = (paths: ReadonlyArray<System.RealPath>): Effect.Effect<FoundStats> =>
   collect((end) => lstats(paths, end))
 
 /**

@@ -31,7 +31,7 @@ export const stdioOf = (stdin: string | undefined, monitor: Monitor | undefined)
 export const beginning = "begins"
 
 /** A running monitor. */
-export interface Attended {
+export interface RunningMonitor {
   readonly hasBegun: () => boolean
   /**
    * The names of the processes that the command left behind, once the monitor has ended. Fails if the command never began:
@@ -49,7 +49,7 @@ const neverBegan = fault(
 )
 
 /** Feeds a monitor, and reads its report to the end: {@link beginning}, then the names of left processes, a line each. */
-export const attend = (child: ChildProcess, { feeds }: Monitor): Attended => {
+export const attend = (child: ChildProcess, { feeds }: Monitor): RunningMonitor => {
   for (const [index, bytes] of feeds.entries()) {
     const into = child.stdio[3 + index]
     // The program may end before it reads.

@@ -2,14 +2,14 @@
 import type { Chunk } from "./command.ts"
 
 /** The text that was kept. `truncated`: its middle was left out. */
-export interface Kept {
+export interface KeptOutput {
   readonly output: string
   readonly truncated: boolean
 }
 
 export interface Keeper {
   readonly add: (text: string) => void
-  readonly kept: () => Kept
+  readonly kept: () => KeptOutput
   /** The last characters. */
   readonly end: (length: number) => string
 }
@@ -56,7 +56,7 @@ export const keeper = (limit: number): Keeper => {
     if (tailLength > 2 * tailLimit + 65_536) shorten()
   }
 
-  const makeKept = (): Kept => {
+  const makeKept = (): KeptOutput => {
     if (total <= limit) return { output: head + tail.join(""), truncated: false }
     const start = beginning(head, headLimit)
     shorten()

@@ -79,7 +79,7 @@ const hasAll = (names: ReadonlySet<string>): boolean =>
 /** The repositories below a folder that is held: of each, the outermost protected place. */
 const repositoriesIn = (
   jail: Jail.Jail,
-  parent: Jail.Held,
+  parent: Jail.OpenFolder,
   at: System.RealPath,
   names: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyArray<string>, Fault> =>

@@ -87,13 +87,13 @@ const classOf = (ranges: ReadonlyArray<Range>): string => {
 /** Tells whether these are letters whose other cases have been the same since long before any version in use. */
 export const foldsAlike = (low: number, high = low): boolean => high <= 0x17f || (low >= 0x370 && high <= 0x52f)
 
-interface Read<A> {
+interface ReadValue<A> {
   readonly value: A
   readonly next: number
 }
 
 /** The character of an escape that stands for one, at its backslash. */
-const readEscape = (pattern: string, at: number): Read<number> | undefined => {
+const readEscape = (pattern: string, at: number): ReadValue<number> | undefined => {
   const octal = /^\\(?:0[0-7]{0,2}|[1-7][0-7]{1,2})/.exec(pattern.slice(at, at + 4))?.[0]
   if (octal !== undefined) return { value: Number.parseInt(octal.slice(1), 8), next: at + octal.length }
   const byHex = /^\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]+)\})/.exec(pattern.slice(at, at + 16))
@@ -106,21 +106,21 @@ const readEscape = (pattern: string, at: number): Read<number> | undefined => {
   return /[0-9A-Za-z]/.test(text) ? undefined : { value: char, next: at + 1 + text.length }
 }
 
-const readOne = (pattern: string, at: number): Read<number> | undefined => {
+const readOne = (pattern: string, at: number): ReadValue<number> | undefined => {
   if (pattern[at] === "\\") return readEscape(pattern, at)
   const char = pattern.codePointAt(at)
   return char === undefined ? undefined : { value: char, next: at + (char > 0xffff ? 2 : 1) }
 }
 
 /** `\d`, `\W` … at a backslash. */
-const readPerl = (pattern: string, at: number): Read<ReadonlyArray<Range>> | undefined => {
+const readPerl = (pattern: string, at: number): ReadValue<ReadonlyArray<Range>> | undefined => {
   const name = pattern[at + 1] ?? ""
   const ranges = pattern[at] === "\\" ? valueAt(perl, name.toLowerCase()) : undefined
   if (ranges === undefined) return undefined
   return { value: name === name.toLowerCase() ? ranges : complement(ranges), next: at + 2 }
 }
 
-const readPosix = (pattern: string, at: number): Read<ReadonlyArray<Range>> | undefined => {
+const readPosix = (pattern: string, at: number): ReadValue<ReadonlyArray<Range>> | undefined => {
   const match = /^\[:(\^?)([a-z]+):\]/.exec(pattern.slice(at, at + 16))
   const ranges = valueAt(posix, match?.[2])
   if (match === null || ranges === undefined) return undefined
@@ -128,7 +128,7 @@ const readPosix = (pattern: string, at: number): Read<ReadonlyArray<Range>> | un
 }
 
 /** A class, at its `[`. */
-const readClass = (pattern: string, from: number): Read<ReadonlyArray<Range>> | undefined => {
+const readClass = (pattern: string, from: number): ReadValue<ReadonlyArray<Range>> | undefined => {
   let at = from + 1
   const isNegated = pattern[at] === "^"
   if (isNegated) at++
@@ -157,7 +157,7 @@ const readClass = (pattern: string, from: number): Read<ReadonlyArray<Range>> | 
 }
 
 /** Translates the beginning of a group. */
-const readGroup = (pattern: string, at: number): Read<string> | undefined => {
+const readGroup = (pattern: string, at: number): ReadValue<string> | undefined => {
   if (pattern[at + 1] !== "?") return { value: "(?:", next: at + 1 }
   const named = /^\(\?P?<[A-Za-z0-9_]+>/.exec(pattern.slice(at, at + 64))
   if (named !== null) return { value: "(?:", next: at + named[0].length }
@@ -171,13 +171,13 @@ const readGroup = (pattern: string, at: number): Read<string> | undefined => {
 }
 
 /** The pattern for ripgrep. `nul`: it can match NUL. */
-export interface Translated {
+export interface TranslatedPattern {
   readonly pattern: string
   readonly nul: boolean
 }
 
 /** Reads an escape: a quoted text, an assertion, a Perl class or a character. */
-const readBackslash = (pattern: string, at: number): Read<Atom> | undefined => {
+const readBackslash = (pattern: string, at: number): ReadValue<Atom> | undefined => {
   const next = pattern[at + 1] ?? ""
   if (next === "Q") {
     const end = pattern.indexOf("\\E", at + 2)
@@ -189,7 +189,7 @@ const readBackslash = (pattern: string, at: number): Read<Atom> | undefined => {
   return readCharacters(pattern, at)
 }
 
-const readCharacters = (pattern: string, at: number): Read<Atom> | undefined => {
+const readCharacters = (pattern: string, at: number): ReadValue<Atom> | undefined => {
   const set = readPerl(pattern, at)
   if (set !== undefined) return { value: [set.value], next: set.next }
   const one = readOne(pattern, at)
@@ -199,7 +199,7 @@ const readCharacters = (pattern: string, at: number): Read<Atom> | undefined => 
 /** A part of a pattern: syntax of ripgrep, or sets of characters. */
 type Atom = string | ReadonlyArray<ReadonlyArray<Range>>
 
-const readAtom = (pattern: string, at: number): Read<Atom> | undefined => {
+const readAtom = (pattern: string, at: number): ReadValue<Atom> | undefined => {
   const char = pattern[at] ?? ""
   if (char === "[") {
     const characterClass = readClass(pattern, at)
@@ -216,7 +216,7 @@ const readAtom = (pattern: string, at: number): Read<Atom> | undefined => {
 }
 
 /** Translates a valid RE2 pattern, or gives up on it. */
-export const translate = (pattern: string, ignoreCase: boolean): Translated | undefined => {
+export const translate = (pattern: string, ignoreCase: boolean): TranslatedPattern | undefined => {
   const parts: Array<string> = []
   let nul = false
   const folds = ignoreCase || /\(\?[a-zA-Z]*i/.test(pattern)

@@ -59,7 +59,7 @@ export const argumentsFor = (query: GrepQuery): ReadonlyArray<string> | undefine
 }
 
 /** The end of a search. `isPartial`: the time was up. */
-export interface Ended {
+export interface SearchEnd {
   readonly isPartial: boolean
 }
 
@@ -95,11 +95,11 @@ const excludeFolders = (folders: ReadonlyArray<string>): ReadonlyArray<string> =
  */
 export const candidates = (
   ripgrep: Ripgrep,
-  held: Jail.Held,
+  held: Jail.OpenFolder,
   args: ReadonlyArray<string>,
   except: ReadonlyArray<string>,
   tell: (paths: ReadonlyArray<string>) => Effect.Effect<void>
-): Effect.Effect<Ended | undefined, Fault> => {
+): Effect.Effect<SearchEnd | undefined, Fault> => {
   const spec: Command.Spec = {
     file: "/bin/sh",
     args: ["-c", limited, ripgrep.path, ...fixed, ...args, ...excludeFolders(except), "--", "./"],

@@ -25,7 +25,7 @@ const readAtOnce = 16
 const aheadAtOnce = 64
 
 /** The parts that searches need. */
-export interface Searched {
+export interface SearchParts {
   readonly jail: Jail.Jail
   readonly primitives: Primitives
   readonly maxFileSize: number
@@ -35,7 +35,7 @@ export interface Searched {
 type Lister = Primitives["list"]
 
 /** The same files, by other listings. */
-const listing = ({ maxFileSize, primitives }: Searched, list: Lister): Derived.Searched => ({
+const listing = ({ maxFileSize, primitives }: SearchParts, list: Lister): Derived.SearchTarget => ({
   primitives: { ...primitives, list },
   maxFileSize,
   concurrency: readAtOnce
@@ -87,7 +87,7 @@ interface Candidates {
 }
 
 /** The folder as if there were only the candidates in it. */
-const among = (searched: Searched, { ahead, folders }: Candidates): Derived.Searched => {
+const among = (searched: SearchParts, { ahead, folders }: Candidates): Derived.SearchTarget => {
   const { jail, primitives } = searched
   const list: Lister = (path) => {
     const children: Array<Child> = []
@@ -116,7 +116,7 @@ const among = (searched: Searched, { ahead, folders }: Candidates): Derived.Sear
 }
 
 /** Asks ripgrep for the candidates of a query, if it can say. */
-const candidates = Effect.fnUntraced(function* (searched: Searched, query: Backend.GrepQuery) {
+const candidates = Effect.fnUntraced(function* (searched: SearchParts, query: Backend.GrepQuery) {
   const { jail, ripgrep } = searched
   const args = ripgrep === undefined ? undefined : Ripgrep.argumentsFor(query)
   const glob = compileFilter(query.glob)
@@ -152,7 +152,7 @@ const candidates = Effect.fnUntraced(function* (searched: Searched, query: Backe
 })
 
 export const grep =
-  (searched: Searched): Backend.Service["grep"] =>
+  (searched: SearchParts): Backend.Service["grep"] =>
   (query) =>
     Effect.gen(function* () {
       // Without ripgrep, or after its failure, all files are read.
@@ -163,7 +163,7 @@ export const grep =
     })
 
 export const glob =
-  (searched: Searched): Backend.Service["glob"] =>
+  (searched: SearchParts): Backend.Service["glob"] =>
   (query): Effect.Effect<Backend.Listing, BackendError> =>
     Effect.gen(function* () {
       const { jail, primitives } = searched

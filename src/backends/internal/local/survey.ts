@@ -25,7 +25,7 @@ export interface Survey {
   readonly leftOut: ReadonlyArray<string>
 }
 
-interface Open {
+interface OpenFolder {
   readonly names: ReadonlyArray<string>
   readonly rules: Ignore.Ignore
 }
@@ -33,7 +33,7 @@ interface Open {
 const decoder = new TextDecoder()
 
 /** Adds the rules of a folder's ignore file to the rules above it. */
-const extend = (held: Jail.Held, folder: string, rules: Ignore.Ignore): Effect.Effect<Ignore.Ignore> =>
+const extend = (held: Jail.OpenFolder, folder: string, rules: Ignore.Ignore): Effect.Effect<Ignore.Ignore> =>
   Effect.scoped(
     Effect.gen(function* () {
       const { fd } = yield* Jail.reading(held, Ignore.ignoreFile)
@@ -42,7 +42,7 @@ const extend = (held: Jail.Held, folder: string, rules: Ignore.Ignore): Effect.E
     })
   ).pipe(Effect.orElseSucceed(() => rules))
 
-const hasRepository = (held: Jail.Held): Effect.Effect<boolean> =>
+const hasRepository = (held: Jail.OpenFolder): Effect.Effect<boolean> =>
   Effect.match(System.lstat(held.at(Ignore.repository)), { onFailure: () => false, onSuccess: () => true })
 
 /** The rules of the folders that a folder is in. A repository in a repository has rules of its own only. */
@@ -85,7 +85,7 @@ export const survey = (
       )
 
     const look = Effect.fnUntraced(function* (
-      { names: folder, rules: above }: Open,
+      { names: folder, rules: above }: OpenFolder,
       entries: ReadonlyArray<System.Entry>
     ) {
       const path = `/${folder.join("/")}`
@@ -93,7 +93,7 @@ export const survey = (
       const hasRules =
         !options.ignored && children.some(({ kind, name }) => kind === "file" && name === Ignore.ignoreFile)
       const rules = hasRules ? yield* extended(folder, above) : above
-      const inner: Array<Open> = []
+      const inner: Array<OpenFolder> = []
       for (const { kind, name } of children) {
         if (kind !== "directory") continue
         // An ignore file can make each name take milliseconds.
@@ -109,9 +109,9 @@ export const survey = (
 
     const rules = options.ignored ? Ignore.none : yield* rulesAbove(jail, names)
     const lookOn = Effect.gen(function* () {
-      let level: ReadonlyArray<Open> = [{ names, rules }]
+      let level: ReadonlyArray<OpenFolder> = [{ names, rules }]
       while (level.length > 0 && entryCount < options.maxEntries) {
-        const next: Array<Open> = []
+        const next: Array<OpenFolder> = []
         for (let at = 0; at < level.length && entryCount < options.maxEntries;) {
           const enough = Math.ceil((options.maxEntries - entryCount) / entriesOfFolder)
           const some = level.slice(at, at + Math.min(foldersAtOnce, enough))

@@ -17,9 +17,9 @@ export type Stats = NodeFs.BigIntStats
 export type RealPath = string | Buffer
 
 /** Deno says `undefined` where node says `null`. */
-type Done<A> = (error: NodeJS.ErrnoException | null | undefined, value: A) => void
+type Callback<A> = (error: NodeJS.ErrnoException | null | undefined, value: A) => void
 
-const call = <A>(start: (done: Done<A>) => void): Effect.Effect<A, Fault> =>
+const call = <A>(start: (done: Callback<A>) => void): Effect.Effect<A, Fault> =>
   Effect.uninterruptible(
     Effect.callback<A, Fault>((resume) => {
       start((error, value) => {
@@ -123,7 +123,7 @@ const entryOf = (name: string, dirent: NodeFs.Dirent<string | Buffer>): Entry =>
 })
 
 /** Lists a directory in no order, without names that are not text. */
-export const listNow = (path: RealPath, done: Done<ReadonlyArray<Entry>>): void => {
+export const listNow = (path: RealPath, done: Callback<ReadonlyArray<Entry>>): void => {
   NodeFs.readdir(path, { withFileTypes: true }, (failed, dirents) => {
     if (failed) return done(failed, [])
     // Only the stand-ins for bytes that are no text may be wrong; to ask for bytes at once takes half as long again.

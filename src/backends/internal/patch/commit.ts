@@ -5,16 +5,16 @@ import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
-import { encode, load, type Loaded, type Step, textOf } from "./plan.ts"
+import { encode, load, type LoadedFile, type Step, textOf } from "./plan.ts"
 
 /** A finished step; `version` is the resulting version of the file, if known. */
-export interface Done {
+export interface FinishedStep {
   readonly step: Step
   readonly version: string | undefined
 }
 
 /** An unfinished patch: the reason, and the paths that could not be restored, each with its problem. */
-export interface Broken {
+export interface BrokenPatch {
   readonly cause: BackendError.BackendError
   readonly left: ReadonlyArray<string>
 }
@@ -49,7 +49,12 @@ const same = (left: Uint8Array, right: Uint8Array): boolean =>
 
 const conflict = (path: string) => BackendError.make("undo", path, { _tag: "Conflict" })
 
-const restore = Effect.fnUntraced(function* (backend: Backend.Service, path: string, before: Loaded, version?: string) {
+const restore = Effect.fnUntraced(function* (
+  backend: Backend.Service,
+  path: string,
+  before: LoadedFile,
+  version?: string
+) {
   const text = textOf(path, before)
   if (text !== undefined) {
     yield* backend.write(path, text, version === undefined ? { create: true } : { version })
@@ -111,9 +116,9 @@ const rollback = (backend: Backend.Service, steps: ReadonlyArray<Step>) =>
 export const commit = (
   backend: Backend.Service,
   steps: ReadonlyArray<Step>
-): Effect.Effect<ReadonlyArray<Done>, Broken> =>
+): Effect.Effect<ReadonlyArray<FinishedStep>, BrokenPatch> =>
   Effect.uninterruptibleMask((restoreInterruption) => {
-    const outcomes: Array<Done> = []
+    const outcomes: Array<FinishedStep> = []
     let open: Step | undefined
     const all = Effect.forEach(
       steps,

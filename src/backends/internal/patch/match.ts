@@ -52,13 +52,13 @@ const failures = (needle: ReadonlyArray<string>): ReadonlyArray<number> => {
 }
 
 /** The place of the lines, or how far they fit at best: `matched` of them, from `index` on. */
-export interface Found {
+export interface MatchResult {
   readonly isFound: boolean
   readonly index: number
   readonly matched: number
 }
 
-const scan = (hay: Haystack, needle: ReadonlyArray<string>, from: number, level: number): Found => {
+const scan = (hay: Haystack, needle: ReadonlyArray<string>, from: number, level: number): MatchResult => {
   const lines = at(hay, level)
   const wanted = needle.map(folds[level] ?? fold)
   const table = failures(wanted)
@@ -79,8 +79,8 @@ const scan = (hay: Haystack, needle: ReadonlyArray<string>, from: number, level:
 }
 
 /** Finds lines at or after `from`: their first exact place, else the first approximate one. */
-export const find = (hay: Haystack, needle: ReadonlyArray<string>, from: number): Found => {
-  let best: Found = { isFound: false, index: from, matched: 0 }
+export const find = (hay: Haystack, needle: ReadonlyArray<string>, from: number): MatchResult => {
+  let best: MatchResult = { isFound: false, index: from, matched: 0 }
   for (const level of folds.keys()) {
     const match = scan(hay, needle, from, level)
     if (match.isFound) return match

@@ -9,7 +9,7 @@ import { type Change, type Patch, InvalidPatch } from "./model.ts"
 import { apply } from "./text.ts"
 
 /** A file as it was read, before anything was written. */
-export interface Loaded {
+export interface LoadedFile {
   readonly bytes: Uint8Array
   readonly version: string
 }
@@ -17,9 +17,9 @@ export interface Loaded {
 /** A write of a patch, with the previous file to undo it. */
 export type Step =
   | { readonly _tag: "Create"; readonly path: string; readonly after: string }
-  | { readonly _tag: "Rewrite"; readonly path: string; readonly before: Loaded; readonly after: string }
-  | { readonly _tag: "Move"; readonly from: string; readonly to: string; readonly before: Loaded }
-  | { readonly _tag: "Remove"; readonly path: string; readonly before: Loaded }
+  | { readonly _tag: "Rewrite"; readonly path: string; readonly before: LoadedFile; readonly after: string }
+  | { readonly _tag: "Move"; readonly from: string; readonly to: string; readonly before: LoadedFile }
+  | { readonly _tag: "Remove"; readonly path: string; readonly before: LoadedFile }
 
 /** The reason that a patch can't be done. */
 export type Failure = InvalidPatch | BackendError.BackendError
@@ -30,7 +30,7 @@ const utf8 = new TextEncoder()
 export const encode = (text: string): Uint8Array => utf8.encode(text)
 
 /** The text of a file; `undefined` for a binary one. */
-export const textOf = (path: string, { bytes }: Loaded): string | undefined =>
+export const textOf = (path: string, { bytes }: LoadedFile): string | undefined =>
   Result.getOrUndefined(decodeText(path, bytes))
 
 /** Loads a file; `undefined` if it is missing. Reads its version first, so that a later change is a conflict. */
@@ -42,7 +42,7 @@ export const load = Effect.fnUntraced(function* (backend: Backend.Service, path:
   const [transfer] = yield* backend.download([path])
   if (transfer === undefined) return undefined
   if (!transfer.ok) return yield* Effect.fail(transfer.error)
-  return { bytes: transfer.value, version: result.success.version } satisfies Loaded
+  return { bytes: transfer.value, version: result.success.version } satisfies LoadedFile
 })
 
 /** The paths of a section, by which it is known. */
@@ -79,7 +79,7 @@ export const pathsOf = (
 /** The state of a path while the sections are gone over, one after the other. */
 interface State {
   readonly path: string
-  readonly before: Loaded | undefined
+  readonly before: LoadedFile | undefined
   /** `undefined` when it is to be deleted. */
   after: string | undefined
   to: string | undefined
@@ -96,7 +96,7 @@ const twice = (section: Section, path = section.path): InvalidPatch =>
 const refuse = (path: string, reason: BackendError.Reason, detail?: string) =>
   BackendError.make("patch", path, reason, { detail })
 
-const readText = (path: string, before: Loaded) => Effect.fromResult(decodeText(path, before.bytes))
+const readText = (path: string, before: LoadedFile) => Effect.fromResult(decodeText(path, before.bytes))
 
 const enter = Effect.fnUntraced(function* ({ change, path, to }: Section, state: State) {
   switch (change._tag) {

@@ -1,7 +1,7 @@
 /** Applies hunks to the text of a file. */
 import * as Result from "effect/Result"
 import { invalid, quote } from "./format.ts"
-import { find, findHeader, type Found, type Haystack, haystack, isAt } from "./match.ts"
+import { find, findHeader, type MatchResult, type Haystack, haystack, isAt } from "./match.ts"
 import { type Hunk, type HunkLine, InvalidPatch } from "./model.ts"
 
 const maxLines = 1_000_000
@@ -63,7 +63,7 @@ const misfit = (
   hay: Haystack,
   hunk: Hunk,
   needle: ReadonlyArray<string>,
-  missed: Found,
+  missed: MatchResult,
   path: string
 ): InvalidPatch => {
   const earlier = find(hay, needle, 0)
@@ -123,7 +123,7 @@ const follow = (hay: Haystack, hunk: Hunk, from: number, path: string): Result.R
 
 const locate = (hay: Haystack, hunk: Hunk, from: number, path: string): Result.Result<Place, InvalidPatch> =>
   Result.flatMap(follow(hay, hunk, from, path), (lead) => {
-    let missed: Found | undefined
+    let missed: MatchResult | undefined
     for (const lines of [hunk.lines, withoutTrailingBlanks(hunk.lines)]) {
       const needle = stays(lines)
       if (needle.length === 0) return Result.succeed({ index: lead.insert, lines })

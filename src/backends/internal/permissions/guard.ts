@@ -67,7 +67,7 @@ interface Finding {
   readonly below: boolean
 }
 
-interface Asked {
+interface AskedAccess {
   readonly accesses: ReadonlyArray<Access>
   readonly answer: Ruling.Allow | Ruling.Refuse
 }
@@ -123,7 +123,7 @@ const refusalOf = (
   operation: Operation,
   subject: Subject,
   findings: ReadonlyArray<Finding>,
-  question: Asked | undefined
+  question: AskedAccess | undefined
 ): BackendError.BackendError | undefined => {
   const refused = findings.find(isRefused)
   if (refused !== undefined) return refusal(operation, refused.need.inputPath, detailOf(refused))
@@ -228,7 +228,7 @@ export const make = (backend: Backend.Service, rules: Rules): Guard => {
     const { action, alone } = operation
     // Without links, a path leads to the same place all the time.
     const locked = alone === true ? lock.alone : backend.realPaths === undefined ? lock.open : lock.shared
-    const passOf = (all: ReadonlyArray<ReadonlyArray<Finding>>, question: Asked | undefined): Pass => ({
+    const passOf = (all: ReadonlyArray<ReadonlyArray<Finding>>, question: AskedAccess | undefined): Pass => ({
       refusals: subjects.map((subject, index) => refusalOf(operation, subject, all[index] ?? [], question)),
       approved: question?.answer._tag === "Allow" ? question.accesses : []
     })
@@ -241,7 +241,7 @@ export const make = (backend: Backend.Service, rules: Rules): Guard => {
           const asking = all
             .flatMap((findings) => (findings.some(isRefused) ? [] : accessesOf(findings)))
             .filter((access) => !grantedKeys.has(keyOf(access)))
-          const before: Asked | undefined =
+          const before: AskedAccess | undefined =
             granted.length === 0 ? undefined : { accesses: granted, answer: Ruling.allow("granted") }
           return action !== undefined && asking.length > 0
             ? { action, asking }

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import * as BackendError from "../../../core/BackendError.ts"
-import type { Executed, ExecuteEvent, ExecuteOptions, Service } from "../../../core/Sandbox.ts"
+import type { ExecuteResult, ExecuteEvent, ExecuteOptions, Service } from "../../../core/Sandbox.ts"
 import * as Path from "../files/path.ts"
 import { refusalOf as refusalOfCommand } from "../sandboxes/commandLine.ts"
 import {
@@ -56,7 +56,7 @@ const endLimit = 15_000
 
 const encoder = new TextEncoder()
 
-interface Started {
+interface StartedCommand {
   readonly run: Run
   readonly subject: Subject
   /** In milliseconds: as it was asked for, and as it is kept. */
@@ -80,7 +80,7 @@ const prepare = Effect.fnUntraced(function* (
   shell: Shell,
   command: string,
   options: ExecuteOptions | undefined
-): Effect.fn.Return<Started, BackendError.BackendError> {
+): Effect.fn.Return<StartedCommand, BackendError.BackendError> {
   const folder = options?.cwd ?? "/"
   const subject = { operation, path: folder }
   const cwd = yield* Effect.fromResult(Path.normalize(operation, folder))
@@ -113,12 +113,12 @@ const prepare = Effect.fnUntraced(function* (
   return { run, subject, limit, bound: Math.ceil(seconds) * 1000 + grace, end }
 })
 
-const lateError = ({ limit, subject }: Started, output: string): BackendError.BackendError => {
+const lateError = ({ limit, subject }: StartedCommand, output: string): BackendError.BackendError => {
   const detail = endOfText(output, shownAtTimeout)
   return BackendError.make(operation, subject.path, { _tag: "TimedOut", limit }, detail === "" ? {} : { detail })
 }
 
-const refusalError = (started: Started, output: string): BackendError.BackendError => {
+const refusalError = (started: StartedCommand, output: string): BackendError.BackendError => {
   const { nonce } = started.run
   const at = output.indexOf(refusalOf(nonce))
   const status = at < 0 ? "" : output.slice(at + refusalOf(nonce).length).split(">")[0]
@@ -126,14 +126,17 @@ const refusalError = (started: Started, output: string): BackendError.BackendErr
 }
 
 /** An answer between its marks. `size`: the output is in a file. */
-interface Answered {
+interface CommandAnswer {
   readonly text: string
   readonly status: string
   readonly size: string | undefined
 }
 
 /** Parses the answer of a script. */
-const parseAnswer = (started: Started, output: string): Result.Result<Answered, BackendError.BackendError> => {
+const parseAnswer = (
+  started: StartedCommand,
+  output: string
+): Result.Result<CommandAnswer, BackendError.BackendError> => {
   const { nonce } = started.run
   const begin = output.indexOf(beginOf(nonce))
   const stop = output.lastIndexOf(endOf(nonce))
@@ -146,15 +149,15 @@ const parseAnswer = (started: Started, output: string): Result.Result<Answered, 
 
 /** The output of a command, cut to its limit. */
 const toExecuted = (
-  started: Started,
-  { status, text }: Answered,
+  started: StartedCommand,
+  { status, text }: CommandAnswer,
   outputLimit: number
-): Result.Result<Executed, BackendError.BackendError> =>
+): Result.Result<ExecuteResult, BackendError.BackendError> =>
   status === "late"
     ? Result.fail(lateError(started, text))
     : Result.succeed({ ...cutMiddle(text, outputLimit), exitCode: Number(status) })
 
-const executeBounded = (shell: Shell, started: Started): Failing<Executed> =>
+const executeBounded = (shell: Shell, started: StartedCommand): Failing<ExecuteResult> =>
   shell.channel.execute(boundedLine(started.run), { timeout: started.bound }).pipe(
     Effect.onInterrupt(() => started.end),
     Effect.mapError(named(started.subject)),
@@ -170,7 +173,7 @@ const executeBounded = (shell: Shell, started: Started): Failing<Executed> =>
   )
 
 /** The bytes of a file with a long output, which is deleted. */
-const takeFile = (shell: Shell, { subject }: Started, path: string) =>
+const takeFile = (shell: Shell, { subject }: StartedCommand, path: string) =>
   Effect.ensuring(shell.remote.download(subject, path), shell.remote.discard([path]))
 
 const decode = (bytes: Uint8Array): string => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)
@@ -178,7 +181,7 @@ const decode = (bytes: Uint8Array): string => new TextDecoder("utf-8", { ignoreB
 /** The output of a command that was left in files, or came with the answer. `isCut`: a part is missing in between. */
 const takeOutput = Effect.fnUntraced(function* (
   shell: Shell,
-  started: Started,
+  started: StartedCommand,
   text: string,
   size: string | undefined
 ): Effect.fn.Return<{ readonly output: string; readonly isCut: boolean }, BackendError.BackendError> {
@@ -201,7 +204,7 @@ const join = (first: Uint8Array, last: Uint8Array): Uint8Array => {
 }
 
 /** Runs a command whose output comes at the end, but is not cut. */
-const streamAtOnce = (shell: Shell, started: Started): Stream.Stream<ExecuteEvent, BackendError.BackendError> =>
+const streamAtOnce = (shell: Shell, started: StartedCommand): Stream.Stream<ExecuteEvent, BackendError.BackendError> =>
   Stream.unwrap(
     shell.channel.execute(spooledLine(started.run), { timeout: started.bound }).pipe(
       Effect.onInterrupt(() => started.end),
@@ -227,7 +230,7 @@ const streamAtOnce = (shell: Shell, started: Started): Stream.Stream<ExecuteEven
 
 /** Runs a command of which the output comes piece by piece. */
 const streamPieces = (
-  started: Started,
+  started: StartedCommand,
   stream: NonNullable<Shell["channel"]["executeStream"]>
 ): Stream.Stream<ExecuteEvent, BackendError.BackendError> =>
   Stream.suspend(() => {

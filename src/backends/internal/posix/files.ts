@@ -183,7 +183,7 @@ const changing = (source: Source) => {
     subject: Subject,
     replacements: ReadonlyArray<Backend.Replacement>,
     expected: string | undefined
-  ): Failing<Backend.Edited> =>
+  ): Failing<Backend.EditResult> =>
     Effect.gen(function* () {
       const { bytes: before, version } = yield* Transfer.get(source, "edit", inputPath, path)
       if (expected !== undefined && expected !== version) return yield* failing(subject, { _tag: "Conflict" })

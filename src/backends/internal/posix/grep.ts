@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type { BackendError } from "../../../core/BackendError.ts"
 import { isBinary, sniffLength } from "../files/mime.ts"
 import { grepArguments, type Literals } from "../search/literals.ts"
-import { type FileQuery, type Found, makeFileSearch, type Matcher, searchText } from "../search/search.ts"
+import { type FileQuery, type FileMatches, makeFileSearch, type Matcher, searchText } from "../search/search.ts"
 import type { Source } from "./files.ts"
 import * as Find from "./find.ts"
 import { maxArguments, type Subject } from "./remote.ts"
@@ -22,7 +22,7 @@ interface Work {
 
 /** The place that findings are added to. */
 interface Result {
-  readonly add: (found: Found) => void
+  readonly add: (found: FileMatches) => void
   readonly room: () => number
   readonly isTruncated: () => boolean
 }
@@ -42,7 +42,7 @@ const chunkSize = 2 * 1024 * 1024
 /** No more lines of a long file than these are looked at. */
 const mostLines = 100_000
 
-const nothing: Found = { file: undefined, more: false }
+const nothing: FileMatches = { file: undefined, more: false }
 
 /** As many paths as fit into a command. */
 const someOf = (paths: ReadonlyArray<string>, from: number): ReadonlyArray<string> => {
@@ -70,7 +70,7 @@ const fill = function* (numbered: string): Generator<Uint8Array> {
   }
 }
 
-const unpad = ({ file, more }: Found, query: FileQuery): Found =>
+const unpad = ({ file, more }: FileMatches, query: FileQuery): FileMatches =>
   file === undefined
     ? { file, more }
     : {
@@ -93,7 +93,7 @@ const searchLines = (
   work: Work,
   literals: Literals,
   query: FileQuery
-): Failing<Found> =>
+): Failing<FileMatches> =>
   Effect.gen(function* () {
     const most = query.mode === "content" ? Math.min(query.limit * 2 + 100, mostLines) : mostLines
     const args = [path, String(query.context), String(most), ...grepArguments(literals)]
@@ -115,7 +115,7 @@ const searchWhole = (
   path: string,
   work: Work,
   query: FileQuery
-): Failing<Found> =>
+): Failing<FileMatches> =>
   Effect.gen(function* () {
     const search = makeFileSearch(path, work.matcher, query)
     for (let from = 1; ; from += chunkSize) {

@@ -10,7 +10,7 @@ import type { Reader } from "./shell.ts"
 
 const kinds: { readonly [mark: string]: Entry["kind"] } = { d: "directory", f: "file", l: "link" }
 
-interface Named {
+interface NamedEntry {
   readonly name: string
   readonly kind: Entry["kind"]
   /** The kind that `ls -l` must say it is, if its size is to be believed. */
@@ -18,7 +18,7 @@ interface Named {
   readonly size: number | undefined
 }
 
-const parseName = (kind: string, name: string): Named => {
+const parseName = (kind: string, name: string): NamedEntry => {
   const link = kind.startsWith("@")
   const mark = link ? kind.charAt(1) : kind
   const size = link && mark === "f" ? Number.parseInt(kind.slice(2), 10) : undefined
@@ -37,7 +37,7 @@ const isSame = (mark: string, lineMark: string): boolean => (mark === "f" ? line
 
 /** Reads the entries of a directory, by name. They have no sizes if the two outputs do not fit together. */
 export const listingOf = (folder: string, records: Reader): Listing => {
-  const items: Array<Named> = []
+  const items: Array<NamedEntry> = []
   let isWhole = false
   while (!records.isEmpty() && !isWhole) {
     const kind = records.text()

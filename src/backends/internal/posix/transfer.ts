@@ -23,7 +23,7 @@ export interface Source {
 }
 
 /** A content for a path. `inputPath` is the path as the caller wrote it. */
-interface Placing {
+interface Placement {
   readonly path: string
   readonly inputPath: string
   readonly mode: "create" | "edit" | "write"
@@ -54,17 +54,17 @@ const inlined = (bytes: Uint8Array): string | undefined => {
 }
 
 /** A file on its way: with its text if that goes within the command. */
-interface Packed {
-  readonly placing: Placing
+interface PackedFile {
+  readonly placing: Placement
   readonly text: string | undefined
 }
 
-type Batch = ReadonlyArray<Packed>
+type Batch = ReadonlyArray<PackedFile>
 
 /** Parts files so that each part fits into a command. */
-const batchesOf = (placings: ReadonlyArray<Placing>): ReadonlyArray<Batch> =>
+const batchesOf = (placings: ReadonlyArray<Placement>): ReadonlyArray<Batch> =>
   portionsOf(
-    placings.map((placing): Packed => ({ placing, text: inlined(placing.bytes) })),
+    placings.map((placing): PackedFile => ({ placing, text: inlined(placing.bytes) })),
     ({ placing, text }) => quote(placing.path).length * 3 + (text === undefined ? 64 : quote(text).length * 3) + 64,
     maxArguments * 1.5
   )
@@ -72,12 +72,12 @@ const batchesOf = (placings: ReadonlyArray<Placing>): ReadonlyArray<Batch> =>
 const isText = (file: { readonly text: string | undefined }): boolean => file.text !== undefined
 
 /** The outcome for a file. */
-interface Placed {
+interface PlacedFile {
   readonly created: boolean
   readonly version: string
 }
 
-const statusOf = (operation: string, placing: Placing, records: Reader): Outcome<Placed> => {
+const statusOf = (operation: string, placing: Placement, records: Reader): Outcome<PlacedFile> => {
   const status = records.text()
   const created = records.text() === "1"
   const version = records.text()
@@ -91,7 +91,7 @@ const putBatch = Effect.fnUntraced(function* (
   source: Source,
   operation: string,
   batch: Batch
-): Effect.fn.Return<ReadonlyArray<Outcome<Placed>>> {
+): Effect.fn.Return<ReadonlyArray<Outcome<PlacedFile>>> {
   const { remote } = source
   const id = yield* remote.nonce
   const staged = batch.flatMap((file, index) => (isText(file) ? [] : [stagePath(id, index)]))
@@ -130,7 +130,7 @@ const putBatch = Effect.fnUntraced(function* (
 })
 
 /** Puts one content in its place. */
-export const placeContent = (source: Source, operation: string, placing: Placing): Failing<Placed> =>
+export const placeContent = (source: Source, operation: string, placing: Placement): Failing<PlacedFile> =>
   Effect.flatMap(
     Effect.forEach(batchesOf([placing]), (batch) => putBatch(source, operation, batch)),
     (outcomes) => {
@@ -146,7 +146,7 @@ interface FetchRequest {
   readonly path: string
 }
 
-type Fetched = { readonly version: string } & ({ readonly here: Uint8Array } | { readonly at: string })
+type FetchedFile = { readonly version: string } & ({ readonly here: Uint8Array } | { readonly at: string })
 
 /** A file, and its version just before. */
 interface Got {
@@ -154,7 +154,7 @@ interface Got {
   readonly version: string
 }
 
-const fetchedOf = (source: Source, operation: string, request: FetchRequest, records: Reader): Outcome<Fetched> => {
+const fetchedOf = (source: Source, operation: string, request: FetchRequest, records: Reader): Outcome<FetchedFile> => {
   const status = records.text()
   const { inputPath } = request
   if (status === "TooLarge") {
@@ -245,7 +245,7 @@ export const download =
 export const upload =
   (source: Source): Backend.Service["upload"] =>
   (files) => {
-    const planned = files.map(({ content, path: inputPath }): Outcome<Placing> => {
+    const planned = files.map(({ content, path: inputPath }): Outcome<Placement> => {
       const path = Path.normalize("upload", inputPath)
       if (Result.isFailure(path)) return Result.fail(path.failure)
       if (path.success === "/") return Result.fail(BackendError.make("upload", inputPath, { _tag: "IsDirectory" }))
@@ -259,7 +259,7 @@ export const upload =
       const batches = yield* Effect.forEach(batchesOf(placings), (batch) => putBatch(source, "upload", batch))
       const outcomes = batches.flat()
       let next = 0
-      return planned.map((plan, index): Backend.Transfer<Backend.Written> => {
+      return planned.map((plan, index): Backend.Transfer<Backend.WriteResult> => {
         const inputPath = files[index]?.path ?? ""
         if (Result.isFailure(plan)) return { path: inputPath, ok: false, error: plan.failure }
         const { path } = plan.success

@@ -56,7 +56,7 @@ const naming =
   /^(?:PATH|IFS|ENV|BASH_ENV|SHELL|EDITOR|VISUAL|PAGER|BROWSER|PROMPT_COMMAND|LD_\w+|DYLD_\w+|GIT_\w+|NODE_OPTIONS|NODE_PATH|PYTHON(?:PATH|HOME|STARTUP)|PERL5(?:OPT|LIB)|RUBY(?:OPT|LIB)|JAVA_TOOL_OPTIONS|MAKEFLAGS|RUSTC\w*|npm_config_\w+)\+?=/
 
 /** A command without the programs that run it. `stages` are its words before each of them, the outermost first. */
-export interface Unwrapped {
+export interface InnerCommand {
   readonly words: ReadonlyArray<string>
   readonly stages: ReadonlyArray<ReadonlyArray<string>>
   /** The program that changes the user. */
@@ -66,7 +66,7 @@ export interface Unwrapped {
 }
 
 /** Removes the programs that only run the command in their arguments. */
-export const unwrap = (commandWords: ReadonlyArray<string>): Unwrapped => {
+export const unwrap = (commandWords: ReadonlyArray<string>): InnerCommand => {
   let words = commandWords
   let as: string | undefined
   const stages: Array<ReadonlyArray<string>> = []

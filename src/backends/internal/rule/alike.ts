@@ -83,7 +83,7 @@ const table: ReadonlyMap<string, Alike> = new Map([
 ])
 
 /** An approval for good: of the line itself, or of the actions of its commands. */
-export interface Learned {
+export interface LearnedLine {
   readonly kind: "same" | "alike"
   readonly line: string
 }
@@ -124,7 +124,7 @@ const actionsOf = (line: string, where: Where): ReadonlyArray<Action> =>
   (parse(line) ?? []).flatMap((command) => actionOf(command, where) ?? [])
 
 /** Learns from an approved line. */
-export const learn = (line: string, where: Where): Learned => {
+export const learn = (line: string, where: Where): LearnedLine => {
   const commands = parse(line)
   const isKnown =
     commands !== undefined &&
@@ -168,7 +168,7 @@ const isNoMore = (now: Action, before: Action, place: Where, cwds: ReadonlyArray
 }
 
 /** Tells whether approvals for good cover a line. Several may cover a line of several commands. */
-export const isCovered = (learned: ReadonlyArray<Learned>, line: string, where: Where): boolean => {
+export const isCovered = (learned: ReadonlyArray<LearnedLine>, line: string, where: Where): boolean => {
   if (learned.some((one) => one.line === line)) return true
   const commands = parse(line)
   const alike = learned.filter(({ kind }) => kind === "alike")
@@ -186,7 +186,7 @@ export const isCovered = (learned: ReadonlyArray<Learned>, line: string, where: 
 }
 
 /** Describes an approval for good. */
-export const describe = (learned: Learned, where: Where): string => {
+export const describe = (learned: LearnedLine, where: Where): string => {
   const keys = [...new Set(actionsOf(learned.line, where).map(({ key }) => `\`${key} …\``))]
   return learned.kind === "alike" && keys.length > 0
     ? `${keys.join(", ")} with files in the folder`

@@ -89,7 +89,7 @@ const readsOnly = (
 }
 
 /** The folders in which the next command may run. */
-export interface Going {
+export interface WorkingFolders {
   readonly cwds: ReadonlyArray<string>
   /** All folders that a command before may have gone to. */
   readonly all: ReadonlyArray<string>
@@ -98,10 +98,10 @@ export interface Going {
   readonly isChain: boolean
 }
 
-const begin = ({ cwd }: Where): Going => ({ cwds: [cwd], all: [cwd], hasMoved: false, isChain: true })
+const begin = ({ cwd }: Where): WorkingFolders => ({ cwds: [cwd], all: [cwd], hasMoved: false, isChain: true })
 
 /** Follows a command to the next one. Behind `cd … &&` it is surely gone; else the `cd` may have failed. */
-const follow = (command: Command, isPiped: boolean, going: Going, where: Where): Going => {
+const follow = (command: Command, isPiped: boolean, going: WorkingFolders, where: Where): WorkingFolders => {
   const { joint } = command
   const isChain = joint === ";" || (joint !== "||" && going.isChain)
   const [first, to] = behindRunners(command) ?? []
@@ -117,7 +117,7 @@ const follow = (command: Command, isPiped: boolean, going: Going, where: Where):
 }
 
 /** Tells whether a command only reads, with its variables and redirections. */
-export const isReadingCommand = (command: Command, where: Where, { cwds, hasMoved }: Going): boolean => {
+export const isReadingCommand = (command: Command, where: Where, { cwds, hasMoved }: WorkingFolders): boolean => {
   const words = behindRunners(command)
   if (words === undefined) return false
   const isSame = words.length === command.words.length
@@ -135,7 +135,7 @@ export const isReadingCommand = (command: Command, where: Where, { cwds, hasMove
 export const everyCommand = (
   commands: ReadonlyArray<Command>,
   where: Where,
-  holds: (command: Command, going: Going) => boolean
+  holds: (command: Command, going: WorkingFolders) => boolean
 ): boolean => {
   let going = begin(where)
   let isPiped = false

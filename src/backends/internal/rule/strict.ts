@@ -64,7 +64,7 @@ const unescape = (text: string): string => text.replaceAll(/\\(["\\$`])/g, "$1")
 const isKnownTilde = (text: string, at: number, start: number): boolean =>
   at === start ? /^~(?:[/ \t\n;|&]|$)/.test(text.slice(at)) : /[\w.^/-]/.test(text.charAt(at - 1))
 
-interface Taken {
+interface TakenWord {
   readonly word: Word
   readonly assign: readonly [string, string] | undefined
   readonly end: number
@@ -72,7 +72,7 @@ interface Taken {
 
 /** Takes the word that begins at `start`. */
 // oxlint-disable-next-line eslint/complexity -- one branch for each kind of character
-const takeWord = (text: string, start: number): Taken | undefined => {
+const takeWord = (text: string, start: number): TakenWord | undefined => {
   let at = start
   let out = ""
   let isPlain = true
@@ -136,17 +136,17 @@ const tokensOf = (text: string): ReadonlyArray<Token> | undefined => {
   return tokens
 }
 
-interface Open {
+interface OpenCommand {
   readonly assigns: Array<readonly [string, string]>
   readonly words: Array<Word>
   readonly reads: Array<Word>
   readonly writes: Array<Word>
 }
 
-const open = (): Open => ({ assigns: [], words: [], reads: [], writes: [] })
+const open = (): OpenCommand => ({ assigns: [], words: [], reads: [], writes: [] })
 
 /** Tells whether a command begins with the plain name of a program. */
-const isWhole = ({ words: [first] }: Open): boolean =>
+const isWhole = ({ words: [first] }: OpenCommand): boolean =>
   first !== undefined && first.isPlain && first.text !== "" && !keywords.has(first.text) && !/^\w+\+?=/.test(first.text)
 
 /** Removes the blanks of a shell at both ends. A regular expression that ends with `$` would be quadratic. */

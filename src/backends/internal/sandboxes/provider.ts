@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { Backend } from "../../../core/Backend.ts"
 import * as BackendError from "../../../core/BackendError.ts"
-import { type Configured, fromConfigured } from "../../../core/configured.ts"
+import { type ConfigOptions, fromConfigured } from "../../../core/configured.ts"
 import * as Sandbox from "../../../core/Sandbox.ts"
 import * as Peer from "../../../support/effect/peer.ts"
 import { cut } from "../../../support/text/text.ts"
@@ -132,21 +132,21 @@ export const fromMachine =
   (machine: Machine, options: CustomSandbox.Options = {}): Failing<Sandbox.Service> =>
     service(machine, options, make(name))
 
-type Made<Options> = (options?: Options) => Failing<Sandbox.Service, Scope.Scope>
+type MakeSandbox<Options> = (options?: Options) => Failing<Sandbox.Service, Scope.Scope>
 
 /** A machine of somebody else's. */
 const isolated = { by: "remote", network: "open" } as const
 
 /** The layer of a provider's sandbox. */
 export const layer =
-  <Options>(make: Made<Options>) =>
+  <Options>(make: MakeSandbox<Options>) =>
   (options?: Options): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError.BackendError> =>
     Sandbox.layerIsolated(make(options), isolated)
 
 /** The layer of a provider's sandbox; any option may be a `Config`. `keys` are read by default. */
 export const layerConfig =
-  <Options extends object>(make: Made<Options>, keys: Partial<Configured<Options>>) =>
+  <Options extends object>(make: MakeSandbox<Options>, keys: Partial<ConfigOptions<Options>>) =>
   (
-    options?: Configured<Options>
+    options?: ConfigOptions<Options>
   ): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError.BackendError | Config.ConfigError> =>
     Sandbox.layerIsolated(Effect.flatMap(fromConfigured<Options>(options, keys), make), isolated)

@@ -51,7 +51,7 @@ export const fileQueryOf = (query: GrepQuery): FileQuery => {
 }
 
 /** The result for a file. `more` tells that the limit cut matching lines. */
-export interface Found {
+export interface FileMatches {
   readonly file: GrepFile | undefined
   readonly more: boolean
 }
@@ -61,7 +61,7 @@ export const makeResult = ({ limit, mode }: FileQuery) => {
   const files: Array<GrepFile> = []
   let total = 0
   let truncated = false
-  const add = ({ file, more }: Found): void => {
+  const add = ({ file, more }: FileMatches): void => {
     if (truncated) return
     const room = mode === "content" ? limit - total : 1
     if (file !== undefined && mode !== "content" && total === limit) truncated = true
@@ -83,7 +83,7 @@ export const makeResult = ({ limit, mode }: FileQuery) => {
  */
 export interface FileSearch {
   readonly push: (chunk: Uint8Array) => boolean
-  readonly end: () => Found
+  readonly end: () => FileMatches
 }
 
 /**
@@ -178,7 +178,7 @@ const makeGatherer = (matcher: Matcher, query: FileQuery) => {
     isDone: () => isDone,
     take,
     takeAll,
-    end: (path: string): Found => ({ file: count === 0 ? undefined : { path, count, matches }, more })
+    end: (path: string): FileMatches => ({ file: count === 0 ? undefined : { path, count, matches }, more })
   }
 }
 
@@ -246,7 +246,12 @@ export const makeFileSearch = (path: string, matcher: Matcher, query: FileQuery)
 }
 
 /** Searches a file that is at hand, as its text or its bytes. */
-export const searchText = (path: string, content: string | Uint8Array, matcher: Matcher, query: FileQuery): Found => {
+export const searchText = (
+  path: string,
+  content: string | Uint8Array,
+  matcher: Matcher,
+  query: FileQuery
+): FileMatches => {
   const search = makeFileSearch(path, matcher, query)
   search.push(typeof content === "string" ? new TextEncoder().encode(content) : content)
   return search.end()

@@ -61,13 +61,13 @@ const differences = (region: string, old: string): ReadonlyArray<string> =>
     .map((aspect) => aspectNames[aspect])
 
 /** A file, as it is and folded. */
-interface Folded {
+interface FoldedText {
   readonly text: string
   readonly folded: string
 }
 
 /** Finds a text that is equal after folding. */
-const alike = ({ folded, text }: Folded, old: string): string | undefined => {
+const alike = ({ folded, text }: FoldedText, old: string): string | undefined => {
   const wanted = fold(old, all)
   const at = wanted === "" ? -1 : indexOf(folded, wanted)
   if (at === -1) return undefined
@@ -94,7 +94,7 @@ const withoutEscapes = (old: string): string | undefined => {
 }
 
 /** Undoes common accidents of models. */
-const mishaps = ({ folded }: Folded, old: string): string | undefined => {
+const mishaps = ({ folded }: FoldedText, old: string): string | undefined => {
   const isThere = (changed: string | undefined) => {
     const wanted = changed === undefined ? "" : fold(changed, all)
     return wanted !== "" && indexOf(folded, wanted) !== -1
@@ -111,7 +111,7 @@ const maxBeginnings = 1_000
 const maxCompared = 1_000_000
 
 /** Finds the place where the first lines are equal, and the first different line. */
-const beginning = ({ folded, text }: Folded, old: string): string | undefined => {
+const beginning = ({ folded, text }: FoldedText, old: string): string | undefined => {
   const wanted = fold(old, all)
   const end = wanted.indexOf("\n")
   if (end < 1) return undefined

@@ -10,7 +10,7 @@ import { decodeText, mimeTypeOf, sniffLength } from "../files/mime.ts"
 export type Encoding = "utf-16le" | "utf-16be" | "windows-1252"
 
 /** A text with its encoding, UTF-8 unless told otherwise. A byte order mark is its first character. */
-export interface Decoded {
+export interface DecodedText {
   readonly text: string
   readonly encoding?: Encoding
 }
@@ -38,7 +38,7 @@ const textOf = (length: number, unitAt: (index: number) => number): string => {
   return parts.join("")
 }
 
-const decodeUtf16 = (bytes: Uint8Array): Decoded | undefined => {
+const decodeUtf16 = (bytes: Uint8Array): DecodedText | undefined => {
   const isLittle = bytes[0] === 0xff && bytes[1] === 0xfe
   const isBig = bytes[0] === 0xfe && bytes[1] === 0xff
   if ((!isLittle && !isBig) || bytes.length % 2 === 1) return undefined
@@ -48,7 +48,7 @@ const decodeUtf16 = (bytes: Uint8Array): Decoded | undefined => {
   return text.includes("\0") ? undefined : { text, encoding: isLittle ? "utf-16le" : "utf-16be" }
 }
 
-const decodeWindows = (path: string, bytes: Uint8Array): Decoded | undefined => {
+const decodeWindows = (path: string, bytes: Uint8Array): DecodedText | undefined => {
   if (!mimeTypeOf(path, bytes.subarray(0, sniffLength)).endsWith("octet-stream")) return undefined
   let foreign = 0
   for (const byte of bytes) {
@@ -64,7 +64,7 @@ const decodeWindows = (path: string, bytes: Uint8Array): Decoded | undefined => 
 }
 
 /** Decodes a file that is no UTF-8; `undefined` if it is no text. */
-export const decodeOther = (path: string, bytes: Uint8Array): Decoded | undefined =>
+export const decodeOther = (path: string, bytes: Uint8Array): DecodedText | undefined =>
   decodeUtf16(bytes) ?? decodeWindows(path, bytes)
 
 const encodeUtf16 = (text: string, isLittle: boolean): Uint8Array => {
@@ -75,7 +75,7 @@ const encodeUtf16 = (text: string, isLittle: boolean): Uint8Array => {
 }
 
 /** Decodes the whole content of a file for an edit. */
-export const decodeFile = (path: string, bytes: Uint8Array): Result.Result<Decoded, BackendError.Reason> => {
+export const decodeFile = (path: string, bytes: Uint8Array): Result.Result<DecodedText, BackendError.Reason> => {
   const text = decodeText(path, bytes)
   if (Result.isSuccess(text)) return Result.succeed({ text: text.success })
   const other = decodeOther(path, bytes)

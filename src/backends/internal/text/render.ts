@@ -73,14 +73,14 @@ const emptyNotice = (file: TextFile, limit: number): string =>
       ? `no lines were asked for (limit 0); the file has ${linesNoun(file.totalLines)}`
       : `offset ${file.startLine} is past the end; the file has ${linesNoun(file.totalLines)}`
 
-interface Shown {
+interface ShownRows {
   readonly rows: ReadonlyArray<Row>
   /** The beginning of the hidden rest; `undefined` for a whole window. */
   readonly next: { readonly line: number; readonly column: number } | undefined
 }
 
 /** The whole lines that fit; if the first line does not fit, its rows that fit. */
-const fit = (lines: ReadonlyArray<ReadonlyArray<Row>>, gutter: number, room: number): Shown => {
+const fit = (lines: ReadonlyArray<ReadonlyArray<Row>>, gutter: number, room: number): ShownRows => {
   const rows: Array<Row> = []
   let used = 0
   const fits = (row: Row) => {

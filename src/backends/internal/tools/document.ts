@@ -18,14 +18,14 @@ export interface Lines {
   readonly page: number
 }
 
-interface Found {
+interface FoundLines {
   readonly lines: ReadonlyArray<string>
   readonly first: number
   readonly hasMore: boolean
 }
 
 /** The lines from `offset` on; one line behind them is looked at, to say whether there is more. */
-const forward = <E>(lines: Stream.Stream<string, E>, { limit, offset }: Lines): Effect.Effect<Found, E> =>
+const forward = <E>(lines: Stream.Stream<string, E>, { limit, offset }: Lines): Effect.Effect<FoundLines, E> =>
   Effect.suspend(() => {
     const excerpt: Array<string> = []
     let characters = 0
@@ -47,7 +47,7 @@ const forward = <E>(lines: Stream.Stream<string, E>, { limit, offset }: Lines): 
   })
 
 /** The last lines: all is read, and no more than they is kept. */
-const backward = <E>(lines: Stream.Stream<string, E>, { limit, offset }: Lines): Effect.Effect<Found, E> =>
+const backward = <E>(lines: Stream.Stream<string, E>, { limit, offset }: Lines): Effect.Effect<FoundLines, E> =>
   Effect.suspend(() => {
     let last: Array<string> = []
     let total = 0
@@ -68,7 +68,7 @@ const backward = <E>(lines: Stream.Stream<string, E>, { limit, offset }: Lines):
     )
   })
 
-const render = (format: Document.Format, { page }: Lines, { first, hasMore, lines }: Found): string => {
+const render = (format: Document.Format, { page }: Lines, { first, hasMore, lines }: FoundLines): string => {
   const last = first + lines.length - 1
   const from = page > 1 ? `, counted from part ${page}` : ""
   const end = hasMore ? `there is more: go on with offset ${last + 1}` : "this is the end"

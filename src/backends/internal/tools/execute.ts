@@ -12,7 +12,7 @@ import { defined } from "../../../support/json/defined.ts"
 import * as CommandRisk from "../../CommandRisk.ts"
 import { startProcess } from "../processes/tools.ts"
 import type { Kit } from "./kit.ts"
-import { headLength, keep, type Kept, makeTranscript, tailLength, type Transcript } from "./transcript.ts"
+import { headLength, keep, type OutputFile, makeTranscript, tailLength, type Transcript } from "./transcript.ts"
 
 /** The interval at which a running command reports its last lines, and how many of them. */
 const progressEvery = "500 millis"
@@ -37,7 +37,7 @@ const lastLines = (transcript: Transcript, lines: number, length: number): strin
 
 const inSeconds = (seconds: number): string => `${seconds} second${seconds === 1 ? "" : "s"}`
 
-const cutNote = (left: number, outputFile: Kept | undefined): string => {
+const cutNote = (left: number, outputFile: OutputFile | undefined): string => {
   const where =
     outputFile === undefined
       ? "to see them, run it again with its output in a file, and read that in parts"
@@ -48,7 +48,7 @@ const cutNote = (left: number, outputFile: Kept | undefined): string => {
 }
 
 /** The end of a command. */
-type Ended = Omit<Extract<Sandbox.ExecuteEvent, { readonly _tag: "Exited" }>, "_tag">
+type CommandEnd = Omit<Extract<Sandbox.ExecuteEvent, { readonly _tag: "Exited" }>, "_tag">
 
 const leftNote = (left: ReadonlyArray<string>, hasBackground: boolean): string =>
   [
@@ -56,7 +56,12 @@ const leftNote = (left: ReadonlyArray<string>, hasBackground: boolean): string =
     ...(hasBackground ? ["Use background: true for what has to go on."] : [])
   ].join(" ")
 
-const render = (transcript: Transcript, outputFile: Kept | undefined, event: Ended, hasBackground: boolean): string => {
+const render = (
+  transcript: Transcript,
+  outputFile: OutputFile | undefined,
+  event: CommandEnd,
+  hasBackground: boolean
+): string => {
   const { left, text } = transcript.shown()
   const output =
     left === 0
@@ -73,7 +78,7 @@ const render = (transcript: Transcript, outputFile: Kept | undefined, event: End
 
 const tooLong = (
   transcript: Transcript,
-  outputFile: Kept | undefined,
+  outputFile: OutputFile | undefined,
   seconds: number,
   most: number
 ): ToolError.ToolError => {
@@ -107,7 +112,7 @@ const runCommand = Effect.fnUntraced(function* (
   let fresh = false
   const run = sandbox.executeStream(command, { timeout: limit }).pipe(
     Stream.runFold(
-      (): Ended => ({ exitCode: -1, truncated: false }),
+      (): CommandEnd => ({ exitCode: -1, truncated: false }),
       (end, event) => {
         if (event._tag === "Exited") return event
         transcript.push(event.text)

@@ -17,7 +17,7 @@ const prefix = "files.seen:"
 const slot = AgentState.family(prefix, { schema: Schema.String, initial: "" })
 
 /** An agent's knowledge of files. All paths are normalised. */
-export interface Seen {
+export interface SeenFiles {
   /** The version that the agent has seen, if any. */
   readonly get: (path: string) => Effect.Effect<string | undefined>
   readonly set: (path: string, version: string) => Effect.Effect<void>
@@ -25,7 +25,7 @@ export interface Seen {
   readonly move: (from: string, to: string) => Effect.Effect<void>
 }
 
-const make = (state: AgentState.Store): Seen => {
+const make = (state: AgentState.Store): SeenFiles => {
   const get = (path: string) => Effect.map(state.get(slot(path)), (version) => (version === "" ? undefined : version))
   const setVersion = (path: string, version: string) =>
     Effect.flatMap(state.get(slot(path)), (seenVersion) =>
@@ -57,7 +57,7 @@ const make = (state: AgentState.Store): Seen => {
  * does): the new one is asked for, if the agent knew the file as it was.
  */
 export const moving = Effect.fnUntraced(function* <E>(
-  seen: Seen,
+  seen: SeenFiles,
   backend: Service,
   from: string,
   to: string,
@@ -82,7 +82,7 @@ const runs = Attached.make<AgentState.Store, Locks.Locks>()
 /** Runs work on normalised paths after other calls of the same run that work on them. */
 export const hold = <A, E, R>(
   paths: ReadonlyArray<string>,
-  work: (seen: Seen) => Effect.Effect<A, E, R>
+  work: (seen: SeenFiles) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R | ToolContext> =>
   Effect.flatMap(ToolContext, ({ state }) => {
     const locks = runs.get(state) ?? Locks.make()

@@ -74,7 +74,7 @@ export const makeTranscript = (): Transcript => {
 }
 
 /** A file with an output. `isWhole`: all of the output is in it. */
-export interface Kept {
+export interface OutputFile {
   readonly path: string
   readonly isWhole: boolean
 }
@@ -110,7 +110,7 @@ export const keep = Effect.fnUntraced(function* (sandbox: Sandbox.Service, trans
   const write = Effect.fnUntraced(function* (text: string) {
     const path = `${place}/${yield* nameOf(text)}`
     yield* sandbox.write(path, text)
-    return { path, isWhole: text.length === transcript.length() } satisfies Kept
+    return { path, isWhole: text.length === transcript.length() } satisfies OutputFile
   })
   const text = transcript.whole()
   return yield* write(text).pipe(

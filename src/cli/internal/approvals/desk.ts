@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Approval from "../../../core/Approval.ts"
 import type { Mode } from "../chat/options.ts"
-import { commandsFor, covers, type Learned } from "./learned.ts"
+import { commandsFor, covers, type LearnedRules } from "./learned.ts"
 import { isOwn } from "./own.ts"
 import type { Permits } from "./permits.ts"
 import type { Preview } from "./preview.ts"
@@ -17,9 +17,9 @@ export interface Desk {
   readonly mode: () => Mode
   readonly setMode: (mode: Mode) => void
   readonly permits: Permits
-  readonly learned: () => ReadonlyArray<Learned>
-  readonly add: (learned: Learned) => void
-  readonly drop: (index: number) => Learned | undefined
+  readonly learned: () => ReadonlyArray<LearnedRules>
+  readonly add: (learned: LearnedRules) => void
+  readonly drop: (index: number) => LearnedRules | undefined
 }
 
 const planned =
@@ -42,7 +42,7 @@ export const automatic = (
   request: Approval.Request,
   mode: Mode,
   permits: Permits,
-  learned: ReadonlyArray<Learned>,
+  learned: ReadonlyArray<LearnedRules>,
   isAllowed: (callId: string) => boolean = () => false
 ): Approval.Decision | undefined => {
   if (isQuestion(request)) return undefined
@@ -58,7 +58,7 @@ export const automatic = (
   return isFree ? Approval.approve(request) : undefined
 }
 
-interface Waiting {
+interface WaitingRequest {
   readonly request: Approval.Request
   readonly preview: Preview | undefined
   readonly resume: (decision: Effect.Effect<Approval.Decision>) => void
@@ -75,17 +75,17 @@ export const makeDesk = (options: {
   /** Looks at the change that a call would make. */
   readonly look: (request: Approval.Request) => Effect.Effect<Preview | undefined>
   /** Keeps the approvals for good of the project. */
-  readonly onLearned: (learned: ReadonlyArray<Learned>) => void
+  readonly onLearned: (learned: ReadonlyArray<LearnedRules>) => void
   readonly onChange: () => void
 }): Desk => {
   const { permits } = options
   let mode = options.mode
   let learned = permits.kept
-  let waiting: ReadonlyArray<Waiting> = []
+  let waiting: ReadonlyArray<WaitingRequest> = []
   const signed = (request: Approval.Request, decision: Approval.Decision): Approval.Decision =>
     options.principal === undefined ? decision : Approval.decidedBy(decision, request, { by: options.principal })
 
-  const settle = (one: Waiting, decision: Approval.Decision): void => {
+  const settle = (one: WaitingRequest, decision: Approval.Decision): void => {
     waiting = waiting.filter((other) => other !== one)
     one.resume(Effect.succeed(signed(one.request, decision)))
     options.onChange()
@@ -98,14 +98,14 @@ export const makeDesk = (options: {
     }
     options.onChange()
   }
-  const changeLearned = (next: ReadonlyArray<Learned>): void => {
+  const changeLearned = (next: ReadonlyArray<LearnedRules>): void => {
     learned = next
     options.onLearned(next.filter(({ scope }) => scope === "project"))
     review()
   }
   const wait = (request: Approval.Request, preview: Preview | undefined): Effect.Effect<Approval.Decision> =>
     Effect.callback<Approval.Decision>((resume) => {
-      const one: Waiting = { request, preview, resume }
+      const one: WaitingRequest = { request, preview, resume }
       waiting = [...waiting, one]
       options.onWait?.(request)
       options.onChange()

@@ -10,14 +10,14 @@ import { letterOf, pressed } from "../input/keys.ts"
 import type { Style } from "../render/style.ts"
 import { describeAlways } from "./always.ts"
 import { answerOf, type Field, fieldsOf, readField } from "./form.ts"
-import { describe, learn, type Learned, likeOf } from "./learned.ts"
+import { describe, learn, type LearnedRules, likeOf } from "./learned.ts"
 import type { Permits } from "./permits.ts"
 import type { Preview } from "./preview.ts"
 
 /** The pause before a dialog takes keys, in milliseconds: a person who types must not decide by accident. */
 export const armedAfter = 700
 
-interface Filling {
+interface FormState {
   readonly fields: ReadonlyArray<Field>
   readonly at: number
   readonly marked: number | undefined
@@ -30,7 +30,7 @@ export interface Dialog {
   readonly request: Approval.Request
   readonly permits: Permits
   readonly stage: "choose" | "reason" | "edit" | "form"
-  readonly form: Filling | undefined
+  readonly form: FormState | undefined
   readonly problem: string
 }
 
@@ -41,7 +41,7 @@ export type Outcome =
   | {
       readonly _tag: "Decided"
       readonly decision: Approval.Decision
-      readonly learned?: Learned
+      readonly learned?: LearnedRules
       /** True if the decision holds for all pending requests. */
       readonly others?: "approve" | "reject"
     }
@@ -82,7 +82,7 @@ const allows = ({ request }: Dialog, choice: Approval.Choice): boolean => reques
 
 const choose = (dialog: Dialog, letter: string): Outcome | undefined => {
   const { permits, request } = dialog
-  const always = (scope: Learned["scope"], isAny = false): Outcome => {
+  const always = (scope: LearnedRules["scope"], isAny = false): Outcome => {
     const like = isAny ? ({ kind: "any" } as const) : likeOf(request, permits)
     return { _tag: "Decided", decision: Approval.approve(request), learned: learn(request, like, scope) }
   }
@@ -122,7 +122,7 @@ const choose = (dialog: Dialog, letter: string): Outcome | undefined => {
 }
 
 /** Goes to the next field. Behind the last field, the form is the answer. */
-const advanced = (dialog: Dialog, form: Filling, value: Json | undefined): Outcome => {
+const advanced = (dialog: Dialog, form: FormState, value: Json | undefined): Outcome => {
   const field = form.fields[form.at]
   if (field === undefined) return { _tag: "Stay", dialog }
   if (value === undefined && field.isRequired) {
@@ -130,15 +130,15 @@ const advanced = (dialog: Dialog, form: Filling, value: Json | undefined): Outco
   }
   const values = new Map(form.values)
   if (value !== undefined) values.set(field.id, value)
-  const next: Filling = { ...form, at: form.at + 1, marked: undefined, chosen: [], values }
+  const next: FormState = { ...form, at: form.at + 1, marked: undefined, chosen: [], values }
   return next.at < next.fields.length
     ? { _tag: "Stay", dialog: { ...dialog, form: next, problem: "" }, draft: "" }
     : { _tag: "Decided", decision: Approval.respond(dialog.request, answerOf(next.fields, values)) }
 }
 
-const fill = (dialog: Dialog, form: Filling, field: Field, data: string): Outcome => {
+const fill = (dialog: Dialog, form: FormState, field: Field, data: string): Outcome => {
   const { options } = field
-  const stay = (change: Partial<Filling>): Outcome => ({
+  const stay = (change: Partial<FormState>): Outcome => ({
     _tag: "Stay",
     dialog: { ...dialog, form: { ...form, ...change }, problem: "" }
   })
@@ -259,7 +259,7 @@ export const announcement = (request: Approval.Request, style: Style, preview?: 
   ]
 }
 
-const fieldLines = (form: Filling, field: Field, style: Style): ReadonlyArray<string> => [
+const fieldLines = (form: FormState, field: Field, style: Style): ReadonlyArray<string> => [
   `${style.bold(field.label)} ${style.dim(`(${form.at + 1} of ${form.fields.length}${field.isRequired ? "" : ", Tab skips it"})`)}`,
   ...field.options.map((option, index) => {
     const mark = form.marked === index ? style.cyan("›") : " "

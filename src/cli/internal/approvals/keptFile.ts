@@ -6,9 +6,9 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { makeFolder, type Places, textOf } from "../config/places.ts"
 import { writePrivate } from "../config/trust.ts"
-import { Learned } from "./learned.ts"
+import { LearnedRules } from "./learned.ts"
 
-const Kept = Schema.Struct({ folder: Schema.String, learned: Schema.Array(Learned) })
+const Kept = Schema.Struct({ folder: Schema.String, learned: Schema.Array(LearnedRules) })
 
 const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Kept))
 
@@ -23,7 +23,11 @@ export const readKept = Effect.fnUntraced(function* (places: Places, folder: str
 })
 
 /** Keeps the approvals for good of a project. */
-export const writeKept = Effect.fnUntraced(function* (places: Places, folder: string, learned: ReadonlyArray<Learned>) {
+export const writeKept = Effect.fnUntraced(function* (
+  places: Places,
+  folder: string,
+  learned: ReadonlyArray<LearnedRules>
+) {
   yield* makeFolder(join(places.data, "permissions"))
   yield* writePrivate(fileOf(places, folder), `${JSON.stringify({ folder, learned }, null, 2)}\n`)
 })

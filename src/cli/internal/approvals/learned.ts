@@ -11,27 +11,27 @@ import type { Place } from "./place.ts"
 /** Like calls: all calls of a tool, commands, files below a folder, or only this call. */
 const Like = Schema.Union([
   Schema.Struct({ kind: Schema.Literal("any") }),
-  Schema.Struct({ kind: Schema.Literal("command"), learned: CommandRule.Learned }),
+  Schema.Struct({ kind: Schema.Literal("command"), learned: CommandRule.LearnedRule }),
   Schema.Struct({ kind: Schema.Literal("folder"), folder: Schema.String }),
   Schema.Struct({ kind: Schema.Literal("same"), text: Schema.String, shown: Schema.String })
 ])
 export type Like = typeof Like.Type
 
 /** An approval for good. In a chat it is for one agent, in a project for all. */
-export const Learned = Schema.Struct({
+export const LearnedRules = Schema.Struct({
   agent: Schema.optionalKey(Schema.String),
   toolName: Schema.String,
   like: Like,
   scope: Schema.Literals(["chat", "project"])
 })
-export interface Learned extends Schema.Schema.Type<typeof Learned> {}
+export interface LearnedRules extends Schema.Schema.Type<typeof LearnedRules> {}
 
-type Asked = Pick<Request, "arguments" | "path" | "toolName">
+type AskedCall = Pick<Request, "arguments" | "path" | "toolName">
 
-const commandOf = ({ arguments: args, toolName }: Asked, place: Place): string | undefined =>
+const commandOf = ({ arguments: args, toolName }: AskedCall, place: Place): string | undefined =>
   place.isCommand(toolName) && typeof args["command"] === "string" ? args["command"] : undefined
 
-const pathOf = ({ arguments: args }: Asked): string | undefined => {
+const pathOf = ({ arguments: args }: AskedCall): string | undefined => {
   const path = args["file_path"] ?? args["path"]
   return typeof path === "string" && !path.split("/").includes("..") ? path : undefined
 }
@@ -39,7 +39,7 @@ const pathOf = ({ arguments: args }: Asked): string | undefined => {
 const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/") + 1)
 
 /** Gives the calls that are like this call. */
-export const likeOf = (request: Asked, place: Place): Like => {
+export const likeOf = (request: AskedCall, place: Place): Like => {
   const command = commandOf(request, place)
   if (command !== undefined) return { kind: "command", learned: CommandRule.learn(command, place.where) }
   const path = pathOf(request)
@@ -47,7 +47,7 @@ export const likeOf = (request: Asked, place: Place): Like => {
   return { kind: "same", text: canonical(request.arguments), shown: cut(describeArguments(request.arguments), 80) }
 }
 
-export const learn = (request: Asked, like: Like, scope: Learned["scope"]): Learned => ({
+export const learn = (request: AskedCall, like: Like, scope: LearnedRules["scope"]): LearnedRules => ({
   ...(scope === "chat" ? { agent: request.path.join(" › ") } : {}),
   toolName: request.toolName,
   like,
@@ -55,7 +55,7 @@ export const learn = (request: Asked, like: Like, scope: Learned["scope"]): Lear
 })
 
 /** The approvals for good that are about the tool of a call. */
-const about = (learned: ReadonlyArray<Learned>, { path, toolName }: Asked): ReadonlyArray<Like> => {
+const about = (learned: ReadonlyArray<LearnedRules>, { path, toolName }: AskedCall): ReadonlyArray<Like> => {
   const agent = path.join(" › ")
   return learned.flatMap((one) =>
     one.toolName === toolName && (one.agent === undefined || one.agent === agent) ? [one.like] : []
@@ -63,11 +63,14 @@ const about = (learned: ReadonlyArray<Learned>, { path, toolName }: Asked): Read
 }
 
 /** The approvals for good of commands, for a call. */
-export const commandsFor = (learned: ReadonlyArray<Learned>, request: Asked): ReadonlyArray<CommandRule.Learned> =>
+export const commandsFor = (
+  learned: ReadonlyArray<LearnedRules>,
+  request: AskedCall
+): ReadonlyArray<CommandRule.LearnedRule> =>
   about(learned, request).flatMap((like) => (like.kind === "command" ? [like.learned] : []))
 
 /** Tells whether approvals for good cover a call that runs no command. */
-export const covers = (learned: ReadonlyArray<Learned>, request: Asked): boolean =>
+export const covers = (learned: ReadonlyArray<LearnedRules>, request: AskedCall): boolean =>
   about(learned, request).some((like) => {
     if (like.kind === "any") return true
     if (like.kind === "folder") return pathOf(request)?.startsWith(like.folder) === true
@@ -88,11 +91,11 @@ const describeLike = (toolName: string, like: Like, place: Place): string => {
 }
 
 /** Describes the calls that an approval for good covers. */
-export const describe = ({ like, toolName }: Pick<Learned, "like" | "toolName">, place: Place): string =>
+export const describe = ({ like, toolName }: Pick<LearnedRules, "like" | "toolName">, place: Place): string =>
   escapeUnseen(describeLike(toolName, like, place))
 
 /** Describes an approval for good with its origin. */
-export const describeWithOrigin = (learned: Learned, place: Place): string =>
+export const describeWithOrigin = (learned: LearnedRules, place: Place): string =>
   learned.scope === "project"
     ? `${describe(learned, place)}, in this project`
     : `${describe(learned, place)}, by ${escapeUnseen(learned.agent ?? "")}, in this chat`

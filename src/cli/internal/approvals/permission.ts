@@ -191,7 +191,7 @@ export const rule = (
   permissions: ReadonlyArray<Permission>,
   call: Call,
   place: { readonly tools: Tools; readonly where: CommandRule.Where },
-  learned: ReadonlyArray<CommandRule.Learned> = []
+  learned: ReadonlyArray<CommandRule.LearnedRule> = []
 ): Ruling.Ruling | undefined => {
   const { command } = call.arguments
   const annotations = place.tools.find(({ name }) => name === call.name)?.annotations

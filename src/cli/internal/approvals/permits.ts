@@ -10,7 +10,7 @@ import { decodePermissions, readRecord, type Setting, type Settings } from "../c
 import { fail, type Failure } from "../failure.ts"
 import { claudeRules } from "./claude.ts"
 import { readKept } from "./keptFile.ts"
-import { commandsFor, covers, type Learned } from "./learned.ts"
+import { commandsFor, covers, type LearnedRules } from "./learned.ts"
 import { type Call, isOpening, type Origin, parsePermission, type Permission, rule, type Tools } from "./permission.ts"
 import { type Place, placeOf } from "./place.ts"
 
@@ -44,13 +44,13 @@ const sourcesOf = (setting: Setting | undefined): ReadonlyArray<Source> => {
 export interface Permits extends Place {
   readonly permissions: ReadonlyArray<Permission>
   /** The approvals for good of the project. */
-  readonly kept: ReadonlyArray<Learned>
+  readonly kept: ReadonlyArray<LearnedRules>
   /** Globs of the files that rules hide. */
   readonly hidden: ReadonlyArray<string>
   /** Rules that are left out, and why. */
   readonly problems: ReadonlyArray<string>
   /** The ruling of rules and of approvals for good; `undefined` if the mode or a person decides. */
-  readonly rule: (call: Call, learned?: ReadonlyArray<CommandRule.Learned>) => Ruling.Ruling | undefined
+  readonly rule: (call: Call, learned?: ReadonlyArray<CommandRule.LearnedRule>) => Ruling.Ruling | undefined
 }
 
 /** Permits without a rule. */
@@ -58,7 +58,7 @@ export const makePermits = (
   folder: string,
   tools: Tools,
   permissions: ReadonlyArray<Permission> = [],
-  more: { readonly problems: ReadonlyArray<string>; readonly kept: ReadonlyArray<Learned> } = {
+  more: { readonly problems: ReadonlyArray<string>; readonly kept: ReadonlyArray<LearnedRules> } = {
     problems: [],
     kept: []
   },
@@ -181,7 +181,7 @@ export const settling = (permits: Permits): Middleware.Middleware =>
   })
 
 /** Refuses and asks by the rules, for all calls of all agents. */
-export const permitting = (permits: Permits): Middleware.Asking =>
+export const permitting = (permits: Permits): Middleware.AskingMiddleware =>
   Middleware.make({
     name: "PermissionRules",
     inherit: true,

@@ -6,7 +6,7 @@ import type { Input } from "../input/input.ts"
 import { actionOf, pressed } from "../input/keys.ts"
 import type { Style } from "../render/style.ts"
 
-export interface Asking {
+export interface Questions {
   readonly isOpen: () => boolean
   /** Reports whether a person was shown a request. */
   readonly wasAsked: (id: string) => boolean
@@ -47,7 +47,7 @@ export const makeAsking = (options: {
   readonly bell: (words: string) => void
   readonly paint: () => void
   readonly onChange: () => void
-}): Asking => {
+}): Questions => {
   const { desk, input, paint, style } = options
   let dialog: Dialog.Dialog | undefined
   /** The requests that were shown in full. Only they can be approved. */

@@ -23,7 +23,7 @@ import * as External from "./external.ts"
 import { mendFiles, settleFiles } from "./files/keeping.ts"
 import { handleIntent, type Over } from "./intents.ts"
 import { keep } from "./kept.ts"
-import type { Left, Options } from "./options.ts"
+import type { ChatEnd, Options } from "./options.ts"
 import { addUsageTo, replay, type Room, threadOf } from "./room.ts"
 import type { Intent } from "./state.ts"
 import { keepStatusLine } from "./statusLine.ts"
@@ -137,7 +137,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   // Who leaves still sees the end of the turn.
   while (!talk.isLeaving || talk.isTurning) yield* handleIntent(talk, yield* Queue.take(intents))
   yield* Effect.timeoutOption(talk.works.interrupt, "3 seconds")
-  return { threadId: at.threadId } satisfies Left
+  return { threadId: at.threadId } satisfies ChatEnd
 }, Effect.scoped)
 
 /** Shows the stored conversation, and goes on with its run if that did not end. */

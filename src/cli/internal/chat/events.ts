@@ -3,11 +3,11 @@ import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { priced, type Prices } from "../../../core/Usage.ts"
 import * as Subagents from "../../../middleware/Subagents.ts"
 import * as View from "../../../view/View.ts"
-import type { Asking } from "./asking.ts"
+import type { Questions } from "./asking.ts"
 import type { UiState } from "./state.ts"
 
 /** Tells whether the line of an event's part says nothing new. */
-const makeIsSaid = (asking: Pick<Asking, "wasAsked">) => {
+const makeIsSaid = (asking: Pick<Questions, "wasAsked">) => {
   /** The calls whose sub-agents have a line of their own. */
   const delegated = new Set<string>()
   /** The calls that the person rejected. */
@@ -29,7 +29,7 @@ const makeIsSaid = (asking: Pick<Asking, "wasAsked">) => {
 /** Takes events of a turn at once. `commit` writes parts, without the diff that a question has shown. */
 export const makeTakeEvent = (options: {
   readonly state: UiState
-  readonly asking: Pick<Asking, "hasShown" | "wasAsked">
+  readonly asking: Pick<Questions, "hasShown" | "wasAsked">
   readonly prices: () => Prices | undefined
   readonly commit: (parts: ReadonlyArray<View.Part>, hasShownDiff: boolean) => void
   readonly onStatus: () => void

@@ -6,7 +6,7 @@ import * as Message from "../../../core/Message.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import * as Slash from "../slash/table.ts"
 import * as External from "./external.ts"
-import type { Said } from "./options.ts"
+import type { CommandOutcome } from "./options.ts"
 import { makeRunCommand } from "./runCommand.ts"
 import { shell } from "./shell.ts"
 import type { Intent } from "./state.ts"
@@ -15,7 +15,7 @@ import { interrupt, leave, queueMessage, say, sendQueue, settleTurn, showFacts, 
 /** Background work ended; `next` follows it. */
 export interface Over {
   readonly _tag: "Over"
-  readonly next: Said | undefined
+  readonly next: CommandOutcome | undefined
 }
 
 const accepted = "I accept the plan. Carry it out."

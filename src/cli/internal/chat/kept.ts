@@ -12,7 +12,7 @@ const most = { lines: 1_000, length: 10_000 } as const
 
 const readText = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.String))
 
-export interface Kept {
+export interface SessionHistory {
   readonly said: (text: string) => void
 }
 
@@ -59,5 +59,5 @@ export const keep = Effect.fnUntraced(function* (
       if (history === undefined || text.length > most.length) return
       fork(Effect.ignore(fs.writeFileString(history, `${JSON.stringify(text)}\n`, { flag: "a", mode: 0o600 })))
     }
-  } satisfies Kept
+  } satisfies SessionHistory
 })

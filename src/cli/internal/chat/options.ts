@@ -12,7 +12,7 @@ import type { Prices, Usage } from "../../../core/Usage.ts"
 import type { Session as TaskSession, Task } from "../../../middleware/BackgroundTasks.ts"
 import type * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
 import type { View } from "../../../view/View.ts"
-import type { Learned } from "../approvals/learned.ts"
+import type { LearnedRules } from "../approvals/learned.ts"
 import type { Permits } from "../approvals/permits.ts"
 import type { Bindings } from "../input/bindings.ts"
 import type { Theme } from "../render/themes.ts"
@@ -41,7 +41,7 @@ export interface Setup<out E, out R> {
 }
 
 /** The outcome of a slash command: Markdown to show, or a message to the agent. */
-export type Said =
+export type CommandOutcome =
   | { readonly _tag: "Show"; readonly markdown: string }
   | { readonly _tag: "Send"; readonly input: string | HumanMessage }
 
@@ -56,7 +56,11 @@ export interface Command {
   readonly name: string
   readonly description: string
   readonly argument?: string | undefined
-  readonly run: (argument: string, note: (text: string) => void, runCommand: RunCommand) => Effect.Effect<Said, Problem>
+  readonly run: (
+    argument: string,
+    note: (text: string) => void,
+    runCommand: RunCommand
+  ) => Effect.Effect<CommandOutcome, Problem>
 }
 
 /** The facts of a status line. `usage` is that of the conversation. */
@@ -87,7 +91,7 @@ export interface MemoryChange {
 }
 
 /** The memory that the agent writes. After each turn the person decides on its changes. */
-export interface Remembering {
+export interface MemoryReview {
   /** Sets the function that reports whether changes are refused now. */
   readonly setPlan: (isPlan: () => boolean) => void
   readonly pending: Effect.Effect<ReadonlyArray<MemoryChange>, Problem>
@@ -177,7 +181,7 @@ export interface Options<out E, out R> {
   /** Runs before a person has the conversation compacted. A failure keeps it as it is. */
   readonly beforeCompact?: ((threadId: string, focus: string) => Effect.Effect<void, Problem>) | undefined
   /** Keeps the approvals for good of the project. */
-  readonly onLearned?: ((learned: ReadonlyArray<Learned>) => void) | undefined
+  readonly onLearned?: ((learned: ReadonlyArray<LearnedRules>) => void) | undefined
   /** The limits of a run: US dollars and tokens. */
   readonly limits?: { readonly cost?: number | undefined; readonly tokens?: number | undefined } | undefined
   readonly theme?: Theme | undefined
@@ -200,13 +204,13 @@ export interface Options<out E, out R> {
   readonly history?: string | undefined
   readonly draft?: string | undefined
   readonly principal?: Principal | undefined
-  readonly remembering?: Remembering | undefined
+  readonly remembering?: MemoryReview | undefined
   /** Locks the thread against other processes until the scope of a turn ends. */
   readonly hold?: ((threadId: string) => Effect.Effect<unknown, Problem, Scope.Scope>) | undefined
   readonly resumeCommand?: ((threadId: string) => string) | undefined
 }
 
 /** The result of a chat: its last thread. */
-export interface Left {
+export interface ChatEnd {
   readonly threadId: string
 }

@@ -7,7 +7,7 @@ import type { MemoryChange } from "./options.ts"
 import { choose, type Room, toProblem } from "./room.ts"
 
 /** The parts of a chat that the question uses. */
-interface Asking<E, R> {
+interface ReviewState<E, R> {
   readonly room: Room<E, R>
   readonly isLeaving: boolean
   outputs: ReadonlyArray<Message.HumanMessage>
@@ -40,7 +40,7 @@ export const questionOf = (
       }
 
 /** Shows the changes that nobody decided on, and asks about them. Changes that were put off are asked about once. */
-export const offerMemory = Effect.fnUntraced(function* <E, R>(talk: Asking<E, R>) {
+export const offerMemory = Effect.fnUntraced(function* <E, R>(talk: ReviewState<E, R>) {
   const { room } = talk
   const { at, options, ui } = room
   const { remembering } = options

@@ -3,7 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Backend from "../../../core/Backend.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
-import type { Service, Stored, Thread } from "../../../core/SessionStore.ts"
+import type { Service, StoredEntry, Thread } from "../../../core/SessionStore.ts"
 import type { Usage } from "../../../core/Usage.ts"
 import type * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
 import { loadThread } from "../../../sessions/journal.ts"
@@ -70,10 +70,10 @@ export const threadOf = <E, R>({ at, store }: Room<E, R>): Effect.Effect<Thread 
 
 /** Reads the entries on the path to a leaf, oldest first. */
 const entriesTo = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, leaf: string | null) {
-  const entries: Array<Stored> = []
+  const entries: Array<StoredEntry> = []
   let from = leaf
   while (from !== null) {
-    const page: { readonly entries: ReadonlyArray<Stored>; readonly next: string | null } = yield* room.store.load(
+    const page: { readonly entries: ReadonlyArray<StoredEntry>; readonly next: string | null } = yield* room.store.load(
       room.at.threadId,
       { from, limit: 10_000 }
     )

@@ -1,7 +1,7 @@
 /** The state of the screen of a chat, and the wishes of a person. */
 import type * as View from "../../../view/View.ts"
 import type { Highlight } from "../markdown/highlight.ts"
-import type { Queued } from "../render/live.ts"
+import type { QueuedMessage } from "../render/live.ts"
 
 /** A wish of the person. */
 export type Intent =
@@ -23,14 +23,14 @@ export type Intent =
     }
 
 /** A message that waits for the turn that runs. */
-export interface Waiting extends Queued {
+export interface WaitingMessage extends QueuedMessage {
   readonly id: string
 }
 
 /** The state that keys and events change. */
 export interface UiState {
   view: View.View
-  queue: ReadonlyArray<Waiting>
+  queue: ReadonlyArray<WaitingMessage>
   /** Who talks: mode, agent, model. */
   facts: ReadonlyArray<string>
   /** The line of the person in place of the facts. */

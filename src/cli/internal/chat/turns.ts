@@ -11,7 +11,7 @@ import { cut } from "../../../support/text/text.ts"
 import { withFiles } from "./attach.ts"
 import type { FileIndex } from "./completion/fileIndex.ts"
 import { recorded } from "./files/recorded.ts"
-import type { Kept } from "./kept.ts"
+import type { SessionHistory } from "./kept.ts"
 import type { Problem } from "./options.ts"
 import { offerMemory } from "./remember.ts"
 import { type Room, threadOf } from "./room.ts"
@@ -22,7 +22,7 @@ export interface Talk<E, R> {
   readonly room: Room<E, R>
   readonly works: Works
   readonly index: FileIndex
-  readonly kept: Kept
+  readonly kept: SessionHistory
   readonly journal: Journal["Service"]
   /** Gives the terminal to another program until the effect ends. */
   readonly lend: <A>(other: Effect.Effect<A>) => Effect.Effect<A>

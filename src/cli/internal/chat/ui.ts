@@ -19,14 +19,14 @@ import { makePainter, type Painter } from "../screen/painter.ts"
 import { makeScreen, type Screen } from "../screen/screen.ts"
 import type { Terminal } from "../screen/terminal.ts"
 import { takeKey } from "./actions.ts"
-import { type Asking, makeAsking } from "./asking.ts"
+import { type Questions, makeAsking } from "./asking.ts"
 import { type Completion, makeCompletion } from "./completion/completion.ts"
 import { type Item, type Menu, menuLines } from "./completion/menu.ts"
 import { makeTakeEvent } from "./events.ts"
 import { idleHints } from "./facts.ts"
 import { makeMemory, type Memory, note } from "./memory.ts"
 import type { Mode } from "./options.ts"
-import { type Intent, isWorking, type UiState, type Waiting } from "./state.ts"
+import { type Intent, isWorking, type UiState, type WaitingMessage } from "./state.ts"
 import { makeTranscripts, type Transcripts } from "./transcripts.ts"
 
 export interface Ui {
@@ -38,8 +38,8 @@ export interface Ui {
   readonly parts: (parts: ReadonlyArray<View.Part>) => void
   readonly show: (markdown: string) => void
   readonly note: (level: "info" | "warning" | "error", text: string) => void
-  readonly queue: () => ReadonlyArray<Waiting>
-  readonly setQueue: (queue: ReadonlyArray<Waiting>) => void
+  readonly queue: () => ReadonlyArray<WaitingMessage>
+  readonly setQueue: (queue: ReadonlyArray<WaitingMessage>) => void
   readonly setBusy: (doing: string | undefined) => void
   readonly setMenu: (menu: Menu | undefined) => void
   readonly offer: (text: string, items: ReadonlyArray<Item>) => void
@@ -180,7 +180,7 @@ const makeState = (): UiState => ({
 interface Scene {
   readonly state: UiState
   readonly input: Input
-  readonly asking: Asking
+  readonly asking: Questions
   readonly completion: Completion
   readonly vim: Vim | undefined
   readonly mode: Mode

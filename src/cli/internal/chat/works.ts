@@ -6,14 +6,14 @@ import * as Fiber from "effect/Fiber"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import { cut } from "../../../support/text/text.ts"
-import type { Problem, Said } from "./options.ts"
+import type { Problem, CommandOutcome } from "./options.ts"
 import type { Ui } from "./ui.ts"
 
 export interface Works {
   /** Begins work. `doing` is shown while it runs. A failure is shown. */
   readonly begin: <R>(
     doing: string | undefined,
-    work: Effect.Effect<Said | undefined, Problem, R>
+    work: Effect.Effect<CommandOutcome | undefined, Problem, R>
   ) => Effect.Effect<void, never, R | Scope.Scope>
   readonly isIdle: () => boolean
   readonly interrupt: Effect.Effect<void>
@@ -36,7 +36,7 @@ interface Work {
 
 export const makeWorks = (options: {
   readonly ui: Pick<Ui, "note" | "setBusy">
-  readonly onOver: (next: Said | undefined) => void
+  readonly onOver: (next: CommandOutcome | undefined) => void
 }): Works => {
   const { onOver, ui } = options
   const running = new Set<Work>()
@@ -48,7 +48,7 @@ export const makeWorks = (options: {
       tell()
       own.fiber = yield* work.pipe(
         Effect.catchCause((cause) =>
-          Effect.sync((): Said | undefined => {
+          Effect.sync((): CommandOutcome | undefined => {
             if (!Cause.hasInterruptsOnly(cause)) ui.note("error", messageOf(cause))
             return undefined
           })

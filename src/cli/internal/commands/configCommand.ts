@@ -9,7 +9,7 @@ import type * as Ruling from "../../../core/Ruling.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { idOf } from "../config/items.ts"
 import { projectSettings, userSettings } from "../config/places.ts"
-import { compiled, type Found, policyFiles, readPolicies } from "../config/policies.ts"
+import { compiled, type FoundPolicy, policyFiles, readPolicies } from "../config/policies.ts"
 import { keys, says, type Setting } from "../config/settings.ts"
 import { fail } from "../failure.ts"
 import { print, printJson, table } from "../output.ts"
@@ -19,7 +19,7 @@ import { ownFolders } from "../work/machine/host.ts"
 const originOf = ({ from, where }: Setting): string => from + (where === "" ? "" : ` (${where})`)
 
 /** Lists the rules of a policy by their places in its file. */
-const rowsOf = ({ file, from, policy: { name: _name, strict: _strict, ...rules } }: Found) => {
+const rowsOf = ({ file, from, policy: { name: _name, strict: _strict, ...rules } }: FoundPolicy) => {
   const row = (place: string, value: unknown) => [place, JSON.stringify(value), `policy ${from} (${file})`]
   return Object.entries(rules).flatMap(([section, value]) =>
     typeof value !== "object" || section === "default"

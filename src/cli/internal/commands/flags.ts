@@ -73,4 +73,4 @@ export const sharedNames: ReadonlyArray<string> = Object.keys(shared).map(
   (name) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 )
 
-export type Shared = Command.Command.Config.Infer<typeof shared>
+export type SharedFlags = Command.Command.Config.Infer<typeof shared>

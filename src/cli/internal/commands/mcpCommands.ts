@@ -68,7 +68,7 @@ export const list = Effect.fnUntraced(function* (context: Context, asJson: boole
   )
 })
 
-export interface Added {
+export interface AddedServer {
   readonly name: string
   readonly at: string
   readonly args: ReadonlyArray<string>
@@ -90,7 +90,10 @@ const headerOf = (given: string) => {
     : Effect.succeed([given.slice(0, at).trim(), given.slice(at + 1).trim()] as const)
 }
 
-export const add = Effect.fnUntraced(function* ({ places }: Context, { args, at, env, headers, name, project }: Added) {
+export const add = Effect.fnUntraced(function* (
+  { places }: Context,
+  { args, at, env, headers, name, project }: AddedServer
+) {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) {
     return yield* fail("usage", `${JSON.stringify(name)} is no name of a server: letters, digits, ".", "_" and "-"`)
   }

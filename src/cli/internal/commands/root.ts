@@ -2,13 +2,13 @@
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import type { Context } from "../work/app.ts"
-import { type Shared, shared } from "./flags.ts"
+import { type SharedFlags, shared } from "./flags.ts"
 
 export const root = Command.make("deepagents").pipe(Command.withSharedFlags(shared))
 
 export const load = <Module>(module: () => Promise<Module>) => Effect.promise(module)
 
-export const contextFor = Effect.fnUntraced(function* (flags: Shared, asks: boolean) {
+export const contextFor = Effect.fnUntraced(function* (flags: SharedFlags, asks: boolean) {
   const { contextOf } = yield* load(() => import("../work/context.ts"))
   return yield* contextOf(flags, asks)
 })

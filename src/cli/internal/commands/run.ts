@@ -109,7 +109,7 @@ const asText = (result: AgentResult<unknown>, isStructured: boolean): string =>
   isStructured ? JSON.stringify(result.output) : visible(result.text)
 
 /** The end of a run with a result, and its message. */
-interface Ended {
+interface RunEnd {
   readonly exit: Exit
   readonly message: string
 }
@@ -117,7 +117,7 @@ interface Ended {
 /** Fails with the exit code of the end. With output as events, an early failure is the last line. */
 const concluded =
   (json: boolean) =>
-  <R>(work: Effect.Effect<Ended, Failure, R>) =>
+  <R>(work: Effect.Effect<RunEnd, Failure, R>) =>
     work.pipe(
       Effect.tapError(({ exit, message }) =>
         json && exit !== "closed"
@@ -233,7 +233,7 @@ const perform = Effect.fnUntraced(function* (
           `Decide: deepagents inbox approve ID (reject, answer), or in the terminal: deepagents resume ${threadId}`
         ].join("\n")
       : (why[exit] ?? "")
-  return { exit, message } satisfies Ended
+  return { exit, message } satisfies RunEnd
 }, Effect.scoped)
 
 /** Runs a prompt on a new or a stored thread. */

@@ -33,7 +33,7 @@ const onList = Effect.fnUntraced(function* <A, R>(
   )
 })
 
-const timeOf = ({ next, timeZone }: Schedules.Listed): string =>
+const timeOf = ({ next, timeZone }: Schedules.ScheduleEntry): string =>
   DateTime.formatIsoZoned(DateTime.setZoneNamedUnsafe(next, timeZone)).slice(0, 16).replace("T", " ")
 
 /** Adds a schedule. */

@@ -10,15 +10,15 @@ const variables = {
   serper: "SERPER_API_KEY"
 } as const
 
-type Keyed = keyof typeof variables
+type KeyedSearch = keyof typeof variables
 
 /** A search provider with its key. DuckDuckGo needs no key. */
-export type Search = { readonly name: Keyed; readonly key: string } | { readonly name: "duckduckgo" }
+export type Search = { readonly name: KeyedSearch; readonly key: string } | { readonly name: "duckduckgo" }
 
-const providers: ReadonlyArray<Keyed> = ["tavily", "brave", "exa", "serper"]
+const providers: ReadonlyArray<KeyedSearch> = ["tavily", "brave", "exa", "serper"]
 
 export const searchOf = (settings: Settings, env: { readonly [name: string]: string | undefined } = process.env) => {
-  const keyOf = (name: Keyed) => (env[variables[name]] ?? "").trim()
+  const keyOf = (name: KeyedSearch) => (env[variables[name]] ?? "").trim()
   const provider = settings.search?.value ?? providers.find((name) => keyOf(name) !== "") ?? "duckduckgo"
   if (provider === "duckduckgo") return Effect.succeed<Search>({ name: provider })
   const key = keyOf(provider)

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { suggestion } from "../../../support/text/near.ts"
 import { findItems, type Item } from "../config/items.ts"
 import type { Places } from "../config/places.ts"
-import { answer, type Known, statesOf } from "../config/trust.ts"
+import { answer, type TrustedItem, statesOf } from "../config/trust.ts"
 import { fail } from "../failure.ts"
 import { print, printJson, table, tell } from "../output.ts"
 import type { Context } from "../work/app.ts"
@@ -27,8 +27,8 @@ export const list = Effect.fnUntraced(function* ({ places }: Context, asJson: bo
 })
 
 /** The items that are named: by name, kind or file. No name means all. */
-export const chosenOf = (known: ReadonlyArray<Known>, names: ReadonlyArray<string>) => {
-  const isNamed = ({ item }: Known, name: string): boolean => [item.name, item.file, item.kind].includes(name)
+export const chosenOf = (known: ReadonlyArray<TrustedItem>, names: ReadonlyArray<string>) => {
+  const isNamed = ({ item }: TrustedItem, name: string): boolean => [item.name, item.file, item.kind].includes(name)
   const wrong = names.find((name) => !known.some((one) => isNamed(one, name)))
   if (wrong !== undefined) {
     const all = known.map(({ item }) => item.name)

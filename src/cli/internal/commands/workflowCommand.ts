@@ -78,7 +78,7 @@ interface RunOptions {
 /** Runs an input on a thread, prints its progress and its value, and fails with the code of another end. */
 const perform = Effect.fnUntraced(function* (
   app: App,
-  stored: Pick<Workflows.Stored, "name" | "threadId">,
+  stored: Pick<Workflows.StoredWorkflow, "name" | "threadId">,
   input: Agent.Input,
   { json }: RunOptions
 ) {

@@ -20,7 +20,7 @@ const limits = { files: 10_000, bytes: 50_000_000 } as const
 type Files = ReadonlyMap<string, SkillFile>
 
 /** An extension that the user added. `source` is a path, or a package of npm. */
-export interface Added {
+export interface AddedExtension {
   readonly source: string
   /** The file or the folder with its code. */
   readonly place: string
@@ -45,7 +45,7 @@ export const packagesOf = ({ data }: Places): string => join(data, "extensions")
 const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const isAdded = (value: unknown): value is Added =>
+const isAdded = (value: unknown): value is AddedExtension =>
   isRecord(value) && [value["source"], value["place"], value["hash"]].every((part) => typeof part === "string")
 
 /** Lists the extensions that the user added. */
@@ -54,7 +54,7 @@ export const readAdded = Effect.fnUntraced(function* (places: Places) {
   return Array.isArray(extensions) ? extensions.filter(isAdded) : []
 })
 
-export const writeAdded = (places: Places, extensions: ReadonlyArray<Added>) =>
+export const writeAdded = (places: Places, extensions: ReadonlyArray<AddedExtension>) =>
   writePrivate(listFile(places), `${JSON.stringify({ extensions }, null, 2)}\n`)
 
 /** Reads a file, or a folder with all below it. Packages of a folder are left out, unless it is one itself. */
@@ -136,7 +136,7 @@ const frozenEntry = Effect.fnUntraced(function* (places: Places, files: Files, o
 })
 
 /** Loads an extension that the user added: a package at its place, all other code as a copy. */
-export const entryOf = Effect.fnUntraced(function* (places: Places, { place, source }: Added, files: Files) {
+export const entryOf = Effect.fnUntraced(function* (places: Places, { place, source }: AddedExtension, files: Files) {
   if (!isPackageOf(places, place)) {
     const packages = files.size === 1 ? place : join(place, "index.js")
     return yield* frozenEntry(places, files, { source, origin: "user", packages })

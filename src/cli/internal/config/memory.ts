@@ -14,7 +14,7 @@ import { makeFolder, type Places } from "./places.ts"
 type Files = ReadonlyMap<string, SkillFile>
 
 /** The memory as it was when the program began. It stays the same for a session. */
-export interface Kept {
+export interface SessionMemory {
   /** The folder that agents write. */
   readonly notes: string
   /** The text of `agent.md`, which is in the prompt. */
@@ -66,7 +66,7 @@ export const readMemory = Effect.fnUntraced(function* (places: Places) {
   const folder = yield* folderOf(places)
   const notes = yield* makeFolder(join(folder, names.notes))
   const files = yield* readFiles(yield* makeFolder(join(folder, names.kept)))
-  return { notes, text: decode(files.get(names.text)), skills: skillsIn(files) } satisfies Kept
+  return { notes, text: decode(files.get(names.text)), skills: skillsIn(files) } satisfies SessionMemory
 })
 
 const isSame = (left: SkillFile | undefined, right: SkillFile | undefined): boolean =>

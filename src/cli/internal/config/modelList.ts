@@ -7,7 +7,7 @@ import * as Result from "effect/Result"
 import * as ChatModels from "../../../models/ChatModels.ts"
 import { keptKey } from "./credentials.ts"
 import type { Places } from "./places.ts"
-import { type Keyed, keyed } from "./providers.ts"
+import { type KeyedProvider, keyed } from "./providers.ts"
 import { readRecord } from "./settings.ts"
 import { writePrivate } from "./trust.ts"
 
@@ -18,7 +18,7 @@ const fresh = 24 * 3_600_000
 const most = { answer: 4_000_000, models: 2_000 } as const
 
 /** The answer of a provider to a key. */
-type Checked =
+type KeyCheck =
   | { readonly _tag: "Accepted"; readonly models: ReadonlyArray<string>; readonly body: unknown }
   | { readonly _tag: "Refused"; readonly status: number }
   | { readonly _tag: "Unknown"; readonly why: string }
@@ -54,7 +54,7 @@ export const namesIn = (body: unknown): ReadonlyArray<string> => {
 /** Asks a provider for its models. */
 export const checkKey = Effect.fnUntraced(function* (name: string, key: Redacted.Redacted) {
   const address = addressOf(name)
-  if (address === undefined) return { _tag: "Unknown", why: `${name} lists no models` } satisfies Checked
+  if (address === undefined) return { _tag: "Unknown", why: `${name} lists no models` } satisfies KeyCheck
   const result = yield* Effect.result(
     Effect.tryPromise({
       try: async (signal) => {
@@ -69,33 +69,33 @@ export const checkKey = Effect.fnUntraced(function* (name: string, key: Redacted
       catch: () => `${new URL(address).host} can't be reached`
     }).pipe(Effect.timeoutOrElse({ duration: "6 seconds", orElse: () => Effect.fail(`${name} does not answer`) }))
   )
-  if (Result.isFailure(result)) return { _tag: "Unknown", why: result.failure } satisfies Checked
+  if (Result.isFailure(result)) return { _tag: "Unknown", why: result.failure } satisfies KeyCheck
   const { status, text } = result.success
-  if (status === 401 || status === 403) return { _tag: "Refused", status } satisfies Checked
+  if (status === 401 || status === 403) return { _tag: "Refused", status } satisfies KeyCheck
   const body = Result.try((): unknown => JSON.parse(text))
   if (status !== 200 || Result.isFailure(body)) {
-    return { _tag: "Unknown", why: `${name} answered with status ${status}` } satisfies Checked
+    return { _tag: "Unknown", why: `${name} answered with status ${status}` } satisfies KeyCheck
   }
-  return { _tag: "Accepted", models: namesIn(body.success), body: body.success } satisfies Checked
+  return { _tag: "Accepted", models: namesIn(body.success), body: body.success } satisfies KeyCheck
 })
 
 /** A model to choose from. `listedAt` is missing for models that no provider has listed yet. */
-interface Listed {
+interface ListedModel {
   readonly name: string
   readonly listedAt: number | undefined
 }
 
-interface Stored {
+interface StoredList {
   readonly at: number
   readonly models: ReadonlyArray<string>
 }
 
-const storedIn = (value: unknown): Stored | undefined => {
+const storedIn = (value: unknown): StoredList | undefined => {
   if (!isRecord(value) || typeof value["at"] !== "number" || !Array.isArray(value["models"])) return undefined
   return { at: value["at"], models: value["models"].filter(isName) }
 }
 
-const keyOf = (places: Places, { key, name, variable }: Keyed) =>
+const keyOf = (places: Places, { key, name, variable }: KeyedProvider) =>
   key === "environment"
     ? Effect.succeed(Redacted.make((process.env[variable] ?? "").trim()))
     : Effect.orElseSucceed(keptKey(places, name), () => undefined)
@@ -137,7 +137,7 @@ export const listModels = Effect.fnUntraced(function* (places: Places) {
     lists.flatMap(({ list, provider }) => (list === undefined ? [] : [[provider.name, list]]))
   )
   yield* Effect.ignore(writePrivate(file, `${JSON.stringify({ ...record, ...newLists })}\n`))
-  return lists.flatMap(({ list, provider: { model, name } }): ReadonlyArray<Listed> => {
+  return lists.flatMap(({ list, provider: { model, name } }): ReadonlyArray<ListedModel> => {
     const names = list?.models.map((one) => `${name}:${one}`) ?? []
     return [...new Set([model, ...names])].map((one) => ({ name: one, listedAt: list?.at }))
   })

@@ -20,7 +20,7 @@ interface PolicyFile {
 }
 
 /** A policy with its file. */
-export interface Found extends Pick<PolicyFile, "file" | "from"> {
+export interface FoundPolicy extends Pick<PolicyFile, "file" | "from"> {
   readonly policy: Policy.Policy
 }
 
@@ -40,13 +40,13 @@ const readOne = Effect.fnUntraced(function* ({ file, from, text: trusted }: Poli
   const { fromYaml } = yield* Effect.promise(() => import("../../../rules/Policy.ts"))
   const policy = yield* orFail("usage", `${file}: `)(fromYaml(text))
   // A person reads the policy's name when asked, so the program sets it. No policy loosens another.
-  return [{ from, file, policy: { ...policy, name: from, strict: true } } satisfies Found]
+  return [{ from, file, policy: { ...policy, name: from, strict: true } } satisfies FoundPolicy]
 })
 
 /** Reads the existing policy files. A mistake fails with a suggestion. */
 export const readPolicies = (
   files: ReadonlyArray<PolicyFile>
-): Effect.Effect<ReadonlyArray<Found>, Failure, FileSystem.FileSystem> =>
+): Effect.Effect<ReadonlyArray<FoundPolicy>, Failure, FileSystem.FileSystem> =>
   Effect.map(Effect.forEach(files, readOne), (all) => all.flat())
 
 /** The network rules for all agents: public addresses, at most so many bytes. Policies can only restrict them. */
@@ -90,7 +90,12 @@ const restricts = ({ files, sandbox }: Policy.Policy): boolean =>
   files?.rules.some(({ ruling }) => ruling !== "allow") === true
 
 /** Splits a policy into the parts that agents enforce. Commands go where none may run. */
-const partsOf = (tools: Tools, { policy }: Found, places: Places, own: FileRule): ReadonlyArray<Policy.Policy> => {
+const partsOf = (
+  tools: Tools,
+  { policy }: FoundPolicy,
+  places: Places,
+  own: FileRule
+): ReadonlyArray<Policy.Policy> => {
   const commands = tools.flatMap(({ annotations, name }) => (annotations.runsCommands === true ? [name] : []))
   const { sandbox, ...rest } = policy
   const { files, off } = rest
@@ -118,11 +123,11 @@ const partsOf = (tools: Tools, { policy }: Found, places: Places, own: FileRule)
 
 /** Combines all policies. Returns `undefined` without any. */
 export const compiled = Effect.fnUntraced(function* (
-  found: ReadonlyArray<Found>,
+  found: ReadonlyArray<FoundPolicy>,
   tools: Tools,
   places: Places,
   folders: ReadonlyArray<string>
-): Effect.fn.Return<Policy.Compiled | undefined, Failure> {
+): Effect.fn.Return<Policy.CompiledPolicies | undefined, Failure> {
   if (found.length === 0) return undefined
   const around = found.find(({ policy }) => restricts(policy))
   if (around !== undefined && found.every(({ policy }) => hasCommands(policy))) {

@@ -18,7 +18,7 @@ import type { Places } from "./places.ts"
 import type { Settings } from "./settings.ts"
 
 /** A provider that needs a key, the place of its key, and the model to start with. */
-export interface Keyed {
+export interface KeyedProvider {
   readonly name: string
   readonly variable: string
   readonly key: "environment" | "kept" | undefined
@@ -29,7 +29,7 @@ const setIn = (variable: string): boolean => (process.env[variable] ?? "").trim(
 
 export const keyed = Effect.fnUntraced(function* (places: Places) {
   const keptKeys = yield* keptNames(places)
-  return ChatModels.providers.flatMap(({ firstModel, key: variable, name }): ReadonlyArray<Keyed> => {
+  return ChatModels.providers.flatMap(({ firstModel, key: variable, name }): ReadonlyArray<KeyedProvider> => {
     if (variable === undefined || firstModel === undefined) return []
     const key = setIn(variable) ? "environment" : keptKeys.includes(name) ? "kept" : undefined
     return [{ name, variable, key, model: `${name}:${firstModel}` }]

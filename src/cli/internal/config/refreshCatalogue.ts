@@ -43,7 +43,7 @@ const download = (url: string) =>
   )
 
 /** The result of a refresh. */
-interface Refreshed {
+interface RefreshResult {
   readonly from: string
   readonly file: string
   readonly models: number
@@ -69,5 +69,5 @@ export const refresh = Effect.fnUntraced(function* (places: Places, from = sourc
     file,
     models: converted.split("\n").filter((line) => line.startsWith("      ")).length,
     asked: Object.entries(limits).flatMap(([name, rows]) => (Object.keys(rows).length === 0 ? [] : [name]))
-  } satisfies Refreshed
+  } satisfies RefreshResult
 })

@@ -135,7 +135,7 @@ export const serversLayer = <E = never>(
   ).pipe(Layer.provide([FetchHttpClient.layer, authorization]))
 
 /** A tested server: its status, and the problems with its tools. */
-export interface Tried {
+export interface ServerTrial {
   readonly status: McpServers.Status
   readonly tools: ReadonlyArray<McpServers.ServerTool>
   readonly problem: string | undefined
@@ -159,7 +159,7 @@ export const tried = Effect.gen(function* () {
   const states = yield* service.status
   return states
     .filter(({ state }) => state !== "disabled")
-    .map((status): Tried => {
+    .map((status): ServerTrial => {
       const tools = all.filter(({ server }) => server === status.name)
       const problems = [...status.problems, ...refusedOf(tools)]
       const problem =

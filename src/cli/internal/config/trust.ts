@@ -12,7 +12,7 @@ import { readRecord } from "./settings.ts"
 export type State = "trusted" | "refused" | "new" | "changed"
 
 /** An item with its state. `before` is the last content that was trusted. */
-export interface Known {
+export interface TrustedItem {
   readonly item: Item
   readonly state: State
   readonly before: string | undefined
@@ -80,7 +80,7 @@ export const statesOf = Effect.fnUntraced(function* (places: Places, items: Read
             ? "new"
             : "changed"
       const before = state === "trusted" || last === undefined ? undefined : yield* textOf(contentFile(places, last))
-      return { item, state, before } satisfies Known
+      return { item, state, before } satisfies TrustedItem
     })
   )
 })
@@ -114,7 +114,7 @@ export const answer = Effect.fnUntraced(function* (
 const restricting: ReadonlySet<string> = new Set(["policy"])
 
 /** What counts of a project by these states. */
-export const projectOf = (known: ReadonlyArray<Known>): Project => ({
+export const projectOf = (known: ReadonlyArray<TrustedItem>): Project => ({
   items: known.flatMap(({ before, item, state }) =>
     state === "trusted" ? [item] : before !== undefined && restricting.has(item.kind) ? [{ ...item, text: before }] : []
   ),

@@ -50,7 +50,7 @@ export const toEditor = (command: Command, gate: AcpServer.Gate, machine: Machin
     )
     return run.pipe(
       Effect.mapError(toAcp),
-      Effect.map((said): AcpServer.Said => {
+      Effect.map((said): AcpServer.CommandOutcome => {
         if (said._tag === "Show") return said
         const { input } = said
         return { _tag: "Send", input: typeof input === "string" ? Message.human(input) : input }
@@ -71,7 +71,7 @@ export const compactCommand = (
     Branch.leave(threadId, { to: null, summarizer: Branch.summarizer }).pipe(
       Effect.provide([model, Layer.succeed(SessionStore, store)]),
       Effect.mapError(toAcp),
-      Effect.map(({ summary }): AcpServer.Said => ({
+      Effect.map(({ summary }): AcpServer.CommandOutcome => ({
         _tag: "Show",
         markdown: summary === undefined ? "There is nothing to summarise." : Message.text(summary)
       }))

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as AcpServer from "../../../acp/AcpServer.ts"
 import * as Approval from "../../../core/Approval.ts"
 import { automatic } from "../approvals/desk.ts"
-import { describe, learn, type Learned, likeOf } from "../approvals/learned.ts"
+import { describe, learn, type LearnedRules, likeOf } from "../approvals/learned.ts"
 import type { Permits } from "../approvals/permits.ts"
 import type { Mode } from "../chat/options.ts"
 
@@ -30,7 +30,7 @@ export const makeGate = (options: {
   readonly onWait: (request: Approval.Request) => void
 }): Gate => {
   let mode = options.mode
-  let learned: ReadonlyArray<Learned> = options.permits().kept
+  let learned: ReadonlyArray<LearnedRules> = options.permits().kept
   return {
     modes: [modes.ask, modes["auto-edit"], modes.plan, ...(options.mode === "yolo" ? [modes.yolo] : [])],
     mode: () => mode,

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import manifest from "../../../../package.json" with { type: "json" }
 import { AcpError } from "../../../acp/AcpError.ts"
 import * as AcpServer from "../../../acp/AcpServer.ts"
-import type { Shared } from "../commands/flags.ts"
+import type { SharedFlags } from "../commands/flags.ts"
 import { orFail } from "../failure.ts"
 import type { Services } from "../work/app.ts"
 
@@ -17,7 +17,7 @@ const keepCompiled = Effect.delay(
 )
 
 /** Serves an editor on standard input and output until it leaves. */
-export const serve = Effect.fnUntraced(function* (flags: Shared) {
+export const serve = Effect.fnUntraced(function* (flags: SharedFlags) {
   const node = yield* Effect.context<Services>()
   yield* Effect.forkChild(keepCompiled)
   const store = yield* Effect.cached(

@@ -12,7 +12,7 @@ import { Sandbox } from "../../../core/Sandbox.ts"
 import type { Service as Store } from "../../../core/SessionStore.ts"
 import * as Hooks from "../../../middleware/Hooks.ts"
 import type { Command } from "../chat/options.ts"
-import type { Shared } from "../commands/flags.ts"
+import type { SharedFlags } from "../commands/flags.ts"
 import { itemsOf } from "../config/items.ts"
 import { choose } from "../config/settings.ts"
 import { Failure } from "../failure.ts"
@@ -47,7 +47,10 @@ const toAcp = (error: { readonly message: string }): AcpError => {
 }
 
 /** The flags of a session: the program's flags, in the folder of the editor. */
-const contextIn = Effect.fnUntraced(function* (flags: Shared, { cwd, folders, servers }: AcpServer.Opening) {
+const contextIn = Effect.fnUntraced(function* (
+  flags: SharedFlags,
+  { cwd, folders, servers }: AcpServer.SessionOpening
+) {
   const context = yield* contextOf({ ...flags, cwd }, false)
   return {
     ...context,
@@ -109,8 +112,8 @@ const applyChoice = (settings: Settings, id: string, value: string): Settings =>
 
 /** Opens a session. A stored thread keeps its agent, unless a flag names another. */
 export const openSession = (
-  flags: Shared,
-  opening: AcpServer.Opening,
+  flags: SharedFlags,
+  opening: AcpServer.SessionOpening,
   opened: Effect.Effect<Store, Failure, Scope.Scope>
 ) =>
   Effect.gen(function* () {

@@ -18,10 +18,10 @@ export interface Input {
   readonly shown: () => { readonly lines: ReadonlyArray<string>; readonly line: number; readonly column: number }
   readonly set: (text: string) => void
   readonly remember: (text: string) => void
-  readonly render: (columns: number) => Drawn
+  readonly render: (columns: number) => DrawnInput
 }
 
-interface Drawn {
+interface DrawnInput {
   readonly lines: ReadonlyArray<string>
   readonly caret: Caret
 }
@@ -57,7 +57,7 @@ export const makeInput = (options: {
   editor.onSubmit = options.onSubmit
   editor.onChange = options.onChange
   /** Caches the drawn lines until the text or the screen changes. */
-  let last: { readonly columns: number; readonly rows: number; readonly value: Drawn } | undefined
+  let last: { readonly columns: number; readonly rows: number; readonly value: DrawnInput } | undefined
   const changing =
     (change: (text: string) => void) =>
     (text: string): void => {

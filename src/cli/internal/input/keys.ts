@@ -11,9 +11,9 @@ export const actionOf = (data: string, table: Bindings = bindings): Action | und
   table.find(({ keys }) => keys.some((key) => isKey(data, key)))?.action
 
 /** The keys of lists and dialogs. */
-export type Pressed = "up" | "down" | "enter" | "escape" | "tab" | "backspace" | "space" | "other"
+export type ListKey = "up" | "down" | "enter" | "escape" | "tab" | "backspace" | "space" | "other"
 
-export const pressed = (data: string): Pressed => {
+export const pressed = (data: string): ListKey => {
   if (isKey(data, "up") || isKey(data, "ctrl+p")) return "up"
   if (isKey(data, "down") || isKey(data, "ctrl+n")) return "down"
   if (isKey(data, "enter")) return "enter"

@@ -26,7 +26,7 @@ import { makePermits } from "../approvals/permits.ts"
 import { previewOf } from "../approvals/preview.ts"
 import { withFiles } from "../chat/attach.ts"
 import { recorded } from "../chat/files/recorded.ts"
-import type { Left, Options } from "../chat/options.ts"
+import type { ChatEnd, Options } from "../chat/options.ts"
 import { decidedWords, questionOf } from "../chat/remember.ts"
 import { makeRunCommand } from "../chat/runCommand.ts"
 import { styleOf } from "../render/style.ts"
@@ -208,5 +208,5 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     if (line === undefined || line === "/quit" || line === "/exit") break
     if (line !== "") yield* handleLine(line)
   }
-  return { threadId: options.threadId } satisfies Left
+  return { threadId: options.threadId } satisfies ChatEnd
 }, Effect.scoped)

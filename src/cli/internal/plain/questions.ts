@@ -6,7 +6,7 @@ import { cleanLine } from "../../../support/text/clean.ts"
 import { describeAlways } from "../approvals/always.ts"
 import * as Dialog from "../approvals/dialog.ts"
 import { answerOf, type Field, fieldsOf, readField } from "../approvals/form.ts"
-import { describe, learn, type Learned, likeOf } from "../approvals/learned.ts"
+import { describe, learn, type LearnedRules, likeOf } from "../approvals/learned.ts"
 import type { Permits } from "../approvals/permits.ts"
 
 /** Makes the questions: `approve` for a call, `fill` for a form, `number` for a choice. `readLine` gives `undefined` at the end of the input. */
@@ -14,7 +14,7 @@ export const makeQuestions = (options: {
   readonly readLine: Effect.Effect<string | undefined>
   readonly write: (text: string) => void
   readonly permits: Permits
-  readonly onLearned: (learned: Learned) => void
+  readonly onLearned: (learned: LearnedRules) => void
 }) => {
   const { permits, readLine, write } = options
   const say = (line: string): void => write(`${line}\n`)
@@ -35,7 +35,7 @@ export const makeQuestions = (options: {
   const approve = Effect.fnUntraced(function* (request: Approval.Request) {
     const like = likeOf(request, permits)
     const words = describe({ like, toolName: request.toolName }, permits)
-    const answers: ReadonlyArray<readonly [Approval.Choice, string, Learned["scope"]?]> = [
+    const answers: ReadonlyArray<readonly [Approval.Choice, string, LearnedRules["scope"]?]> = [
       ["approve", "yes"],
       ["reject", "no"],
       ...(request.byPerson === true

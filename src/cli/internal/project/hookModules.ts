@@ -39,28 +39,28 @@ const isReply = Schema.is(Reply)
 
 type Resume = (reply: Effect.Effect<string, string>) => void
 
-interface Asked {
+interface HookWorker {
   readonly worker: Worker
   readonly waiting: Map<number, Resume>
 }
 
-const workers = new Map<string, Asked>()
+const workers = new Map<string, HookWorker>()
 let next = 0
 
-const end = (file: string, hookWorker: Asked, problem: string): void => {
+const end = (file: string, hookWorker: HookWorker, problem: string): void => {
   if (workers.get(file) === hookWorker) workers.delete(file)
   for (const resume of hookWorker.waiting.values()) resume(Effect.fail(problem))
   hookWorker.waiting.clear()
 }
 
-const open = (file: string, env: { readonly [name: string]: string }): Asked => {
+const open = (file: string, env: { readonly [name: string]: string }): HookWorker => {
   const worker = new Worker(program, {
     eval: true,
     workerData: { url: pathToFileURL(file).href },
     env: { ...process.env, ...env },
     resourceLimits: { maxOldGenerationSizeMb: mostMegabytes }
   })
-  const hookWorker: Asked = { worker, waiting: new Map() }
+  const hookWorker: HookWorker = { worker, waiting: new Map() }
   worker.on("message", (reply: unknown) => {
     if (!isReply(reply)) return
     const resume = hookWorker.waiting.get(reply.id)

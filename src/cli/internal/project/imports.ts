@@ -20,7 +20,7 @@ export interface ReadFile {
 }
 
 /** The text of a file, a reason not to read it, or `undefined` for a file that counts as missing. */
-export type Loaded = { readonly text: string } | { readonly problem: string } | undefined
+export type LoadedText = { readonly text: string } | { readonly problem: string } | undefined
 
 /** Tells whether a word means a file, even if it is missing. Others are names of people, packages or decorators. */
 const isLikePath = (word: string): boolean => /^(?:~|\.{1,2})\//.test(word) || /\.(?:md|txt)$/i.test(word)
@@ -58,7 +58,7 @@ export const loadFile = Effect.fnUntraced(function* (real: string, isReachable: 
 /** Reads these files, and the ones that they import: each once, in the order in which they are named. */
 export const readWithImports = Effect.fnUntraced(function* <R>(
   starts: ReadonlyArray<string>,
-  load: (real: string, importer: string | undefined) => Effect.Effect<Loaded, never, R>
+  load: (real: string, importer: string | undefined) => Effect.Effect<LoadedText, never, R>
 ) {
   const files: Array<ReadFile> = []
   const problems: Array<string> = []

@@ -7,7 +7,7 @@ import { head, oneLine, quote, visible, withoutComments } from "../../../support
 import { itemsOf, type Project } from "../config/items.ts"
 import type { Places } from "../config/places.ts"
 import { foldersOf, realOf } from "./folders.ts"
-import { isInside, type Loaded, loadFile, names, type ReadFile, readWithImports } from "./imports.ts"
+import { isInside, type LoadedText, loadFile, names, type ReadFile, readWithImports } from "./imports.ts"
 
 /** The most bytes of one file in the prompt, and of all. */
 export const limits = { file: 32_768, all: 98_304 } as const
@@ -66,7 +66,7 @@ export const readInstructions = Effect.fnUntraced(function* (places: Places, pro
   )
   const brought = yield* readWithImports(
     folders.flatMap((folder) => names.map((name) => join(folder, name))),
-    Effect.fnUntraced(function* (real, importer): Effect.fn.Return<Loaded, never, FileSystem.FileSystem> {
+    Effect.fnUntraced(function* (real, importer): Effect.fn.Return<LoadedText, never, FileSystem.FileSystem> {
       const text = trusted.get(real)
       if (text !== undefined) return { text }
       // Files at the top that are not trusted were said before.

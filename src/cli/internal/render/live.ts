@@ -8,7 +8,7 @@ import { fit } from "./style.ts"
 import { about, count, duration, money, plural } from "./words.ts"
 
 /** A message of the person that waits for its turn. */
-export interface Queued {
+export interface QueuedMessage {
   readonly kind: "steer" | "followUp"
   readonly text: string
 }
@@ -23,7 +23,7 @@ export interface Around {
   readonly now: number
   readonly frame: number
   readonly isPlanOpen: boolean
-  readonly queue: ReadonlyArray<Queued>
+  readonly queue: ReadonlyArray<QueuedMessage>
   readonly panel: ReadonlyArray<string>
   readonly editor: ReadonlyArray<string>
   readonly caret: Caret

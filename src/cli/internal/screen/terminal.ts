@@ -4,7 +4,7 @@ import { StdinBuffer } from "@earendil-works/pi-tui/dist/stdin-buffer.js"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Output } from "./screen.ts"
-import { makeWriter, type Put, putTo, stuckAfter, type Writer } from "./writer.ts"
+import { makeWriter, type WriteBytes, putTo, stuckAfter, type Writer } from "./writer.ts"
 
 export interface Listener {
   readonly onKey: (data: string) => void
@@ -39,7 +39,7 @@ const isThere = /^\u001b\[\?[\d;]*c$/
 export const processTerminal = (): Terminal => {
   const { stdin, stdout } = process
   // The console of Windows needs an encoding that only node's stream knows.
-  const writeBytes: Put =
+  const writeBytes: WriteBytes =
     process.platform === "win32"
       ? (bytes, done) => void stdout.write(bytes, (error) => done(error, bytes.length))
       : putTo(1)

@@ -15,14 +15,14 @@ export interface Writer {
 }
 
 /** Writes a part of the bytes, and reports how many. */
-export type Put = (
+export type WriteBytes = (
   bytes: Buffer,
   done: (error: NodeJS.ErrnoException | null | undefined, written: number) => void
 ) => void
 
 /** Writes to a file in a thread. */
 export const putTo =
-  (fd: number): Put =>
+  (fd: number): WriteBytes =>
   (bytes, done) =>
     writeFile(fd, bytes, 0, bytes.length, null, done)
 
@@ -32,7 +32,7 @@ const retryAfter = 5
 /** A terminal that takes nothing for so many milliseconds is stuck. */
 export const stuckAfter = 1_000
 
-export const makeWriter = (put: Put, onError: (error: Error) => void): Writer => {
+export const makeWriter = (put: WriteBytes, onError: (error: Error) => void): Writer => {
   const listeners = new Set<(millis: number) => void>()
   let queue: Array<string> = []
   let sending: Buffer | undefined

@@ -1,7 +1,7 @@
 /** Slash commands that take turns back, or make them again: words and files as one act. */
 import * as Effect from "effect/Effect"
 import * as Message from "../../../core/Message.ts"
-import type { Stored } from "../../../core/SessionStore.ts"
+import type { StoredEntry } from "../../../core/SessionStore.ts"
 import { SessionStore } from "../../../core/SessionStore.ts"
 import type * as FileCheckpoints from "../../../sessions/FileCheckpoints.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
@@ -20,7 +20,7 @@ interface Prompt {
   readonly text: string
 }
 
-const listPrompts = (entries: ReadonlyArray<Stored>): ReadonlyArray<Prompt> =>
+const listPrompts = (entries: ReadonlyArray<StoredEntry>): ReadonlyArray<Prompt> =>
   entries.flatMap(({ entry }, index) => {
     if (entry._tag !== "Message" || entry.message.role !== "human" || entry.message.source !== undefined) return []
     // The leaf before the message is the end of the run before it.

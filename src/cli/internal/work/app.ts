@@ -42,7 +42,7 @@ import { isPermitted, isReading, permitting, type Permits, readPermits, settling
 import { type Search, searchOf } from "../commands/search.ts"
 import { agentOf, type Agents, findAgents } from "../config/agents.ts"
 import { itemsOf, type Project } from "../config/items.ts"
-import type { Kept } from "../config/memory.ts"
+import type { SessionMemory } from "../config/memory.ts"
 import { makeFolder, type Places, sessionsFile } from "../config/places.ts"
 import { compiled, network, policyFiles, readPolicies } from "../config/policies.ts"
 import { chooseModel, modelLayer } from "../config/providers.ts"
@@ -74,7 +74,7 @@ export interface Context {
   /** The trusted items of the folder. */
   readonly project: Project
   /** The memory of the project, as it was when the program began. */
-  readonly memory: Kept
+  readonly memory: SessionMemory
   /** Tells why an agent can't write to its memory now. Without it, no agent can. */
   readonly memoryGuard?: Host.Guard | undefined
   readonly isDemo: boolean
@@ -115,7 +115,7 @@ type Needs =
 
 type Failures = Failure | McpError | Budget.BudgetExceeded
 
-export type ProgramAgent = AgentFile.Compiled<Failures, SessionServices>
+export type ProgramAgent = AgentFile.FileAgent<Failures, SessionServices>
 
 /** The services that last as long as a session. */
 export type SessionServices =
@@ -334,7 +334,7 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const team = yield* teamOf(context, workers, own, modeOf(context), (one) =>
     AgentFile.compile<Failures, Needs>(one, { ...parts, taint: undefined, agents: own.agents })
   )
-  const rule = (made: AgentFile.Compiled<Failures, Needs>): ProgramAgent => {
+  const rule = (made: AgentFile.FileAgent<Failures, Needs>): ProgramAgent => {
     const ruled = policy === undefined ? made : Agent.provide(policy.apply(made), policy.files)
     return ruled.pipe(
       Agent.provide(web(search, policy?.network ?? network)),

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import { defined } from "../../../support/json/defined.ts"
-import type { Shared } from "../commands/flags.ts"
+import type { SharedFlags } from "../commands/flags.ts"
 import { readMemory } from "../config/memory.ts"
 import { placesOf } from "../config/places.ts"
 import { readSettings } from "../config/settings.ts"
@@ -14,7 +14,7 @@ import { makeFolders, readFolder } from "./machine/host.ts"
 import { reviewProject } from "./trusting.ts"
 
 /** Reads settings and trust for a command. Commands that run no agent pass `asks: false`. */
-export const contextOf = Effect.fnUntraced(function* (flags: Shared, asks = true) {
+export const contextOf = Effect.fnUntraced(function* (flags: SharedFlags, asks = true) {
   const fs = yield* FileSystem.FileSystem
   const isFolder = Effect.map(fs.stat(flags.cwd), ({ type }) => type === "Directory")
   if (!(yield* orFail("usage", "--cwd: ")(isFolder))) return yield* fail("usage", `--cwd: ${flags.cwd} is no folder`)

@@ -11,7 +11,7 @@ import * as TestChatModel from "../../../testing/TestChatModel.ts"
 /** The file of the report, in the folder that the demo looks at. A person approves it, as any edit. */
 const report = "deepagents-demo.md"
 
-interface Said {
+interface DemoTurn {
   readonly text?: string
   readonly reasoning?: string
   readonly calls?: ReadonlyArray<readonly [name: string, args: JsonObject]>
@@ -78,7 +78,7 @@ const reader = DeepAgent.make({ name: "reader", prompt: "You answer from the fil
 const answer = Printer.run(reader, "What is in this folder?").pipe(Effect.provide([files, model]), Printer.orExit)
 await Effect.runPromise(answer)`
 
-const turns: ReadonlyArray<(messages: Messages) => Said> = [
+const turns: ReadonlyArray<(messages: Messages) => DemoTurn> = [
   () => ({
     reasoning: "I know nothing of this folder, so I look before I say anything.",
     text: "I look around first.",
@@ -142,7 +142,7 @@ const turns: ReadonlyArray<(messages: Messages) => Said> = [
   })
 ]
 
-const child = (messages: Messages): Said => {
+const child = (messages: Messages): DemoTurn => {
   const [, pattern = "**/*"] = /`(.*)`/.exec(Message.text(messages[0] ?? Message.human(""))) ?? []
   const result = resultOf(messages, "glob")
   if (result === undefined) return { calls: [["glob", { pattern, max_count: 10_000 }]] }
@@ -155,7 +155,7 @@ const child = (messages: Messages): Said => {
   }
 }
 
-const turn = ({ calls = [], reasoning, text = "" }: Said, request: ModelRequest): TestChatModel.Turn => {
+const turn = ({ calls = [], reasoning, text = "" }: DemoTurn, request: ModelRequest): TestChatModel.Turn => {
   // Four characters a token: about what a real model would count.
   const tokens = (value: unknown) => Math.ceil(JSON.stringify(value).length / 4)
   const words = text.match(/\s*\S+/g) ?? []
@@ -175,7 +175,7 @@ const turn = ({ calls = [], reasoning, text = "" }: Said, request: ModelRequest)
   )
 }
 
-const answer = (request: ModelRequest): Said => {
+const answer = (request: ModelRequest): DemoTurn => {
   const { messages } = request
   // A request without tools has a text to be made short.
   if (request.purpose === "summary" || request.tools.length === 0)

@@ -13,7 +13,7 @@ import type { Folders } from "./machine/host.ts"
 import { installedBeside } from "./machine/programs.ts"
 
 /** A language server. The first of its programs that is installed runs. */
-interface Known extends Pick<LspDiagnostics.Options, "languages" | "settings"> {
+interface LanguageServer extends Pick<LspDiagnostics.Options, "languages" | "settings"> {
   readonly programs: ReadonlyArray<LspDiagnostics.Options["command"]>
 }
 
@@ -21,7 +21,7 @@ interface Known extends Pick<LspDiagnostics.Options, "languages" | "settings"> {
  * The known servers. All of them read a project and run nothing of it: no plugin, no build script, no linter's
  * configuration that is a program.
  */
-const knownServers: ReadonlyArray<Known> = [
+const knownServers: ReadonlyArray<LanguageServer> = [
   {
     ...LspDiagnostics.typescript,
     programs: [["tsgo", "--lsp", "--stdio"], LspDiagnostics.typescript.command]
@@ -78,7 +78,7 @@ export const sparing = (diagnose: Diagnose): Diagnose => {
 
 const extensionOf = (path: string): string => path.slice(path.lastIndexOf(".") + 1).toLowerCase()
 
-const own = ({ lsp }: Pick<Settings, "lsp">): ReadonlyArray<Known> =>
+const own = ({ lsp }: Pick<Settings, "lsp">): ReadonlyArray<LanguageServer> =>
   typeof lsp?.value === "object"
     ? Object.values(lsp.value).map(({ command: [program, ...args], languages }) => ({
         programs: [[program, ...args]],
@@ -92,7 +92,7 @@ interface Around {
   readonly folders: Folders
 }
 
-const serversIn = ({ lsp }: Pick<Settings, "lsp">): ReadonlyArray<Known> =>
+const serversIn = ({ lsp }: Pick<Settings, "lsp">): ReadonlyArray<LanguageServer> =>
   lsp?.value === false ? [] : [...own({ lsp }), ...knownServers]
 
 /** Reads which programs are installed. Programs in the folders of a session do not count. */
@@ -127,7 +127,7 @@ export const languageServers = (context: Around): Layer.Layer<LspDiagnostics.Lan
       const servers = serversIn(settings)
       const installed = yield* Effect.cached(Effect.provideContext(readInstalled(context), services))
       /** Prepares a server. `undefined` if none of its programs is installed. */
-      const open = Effect.fnUntraced(function* ({ languages, programs, settings: asked }: Known) {
+      const open = Effect.fnUntraced(function* ({ languages, programs, settings: asked }: LanguageServer) {
         const { find, path } = yield* installed
         for (const [name, ...args] of programs) {
           const program = yield* find(name)

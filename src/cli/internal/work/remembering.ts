@@ -6,7 +6,7 @@ import type { Service as Store } from "../../../core/SessionStore.ts"
 import * as Taint from "../../../middleware/Taint.ts"
 import { loadThread } from "../../../sessions/journal.ts"
 import { escapeUnseen } from "../../../support/text/clean.ts"
-import type { Problem, Remembering } from "../chat/options.ts"
+import type { Problem, MemoryReview } from "../chat/options.ts"
 import { type Change, pendingChanges, settleChanges } from "../config/memory.ts"
 import type { Places } from "../config/places.ts"
 import type { Services } from "./app.ts"
@@ -39,7 +39,7 @@ export const makeRemembering = Effect.fnUntraced(function* (places: Places, stor
     )
   let isPlan = () => false
   const guard: Guard = () => (isPlan() ? planned : undefined)
-  const remembering: Remembering = {
+  const remembering: MemoryReview = {
     setPlan: (next) => {
       isPlan = next
     },

@@ -42,12 +42,12 @@ import * as Threads from "./threads.ts"
 import { type Background, workersOf } from "./workflows/worker.ts"
 import { storedOf } from "./workflows/workflows.ts"
 
-type Chosen =
+type ModelChoice =
   | { readonly _tag: "key"; readonly name: string }
   | { readonly _tag: "local"; readonly name: string }
   | { readonly _tag: "demo" }
 
-type Choice = Prompt.SelectChoice<Chosen>
+type Choice = Prompt.SelectChoice<ModelChoice>
 
 /** Runs work that needs the terminal for itself. */
 type Aside = Terminal["lend"]
@@ -68,7 +68,9 @@ const firstRun = Effect.fnUntraced(function* (context: Context, aside: Aside) {
     { title: "a demo (a scripted model, no key)", value: { _tag: "demo" } }
   ]
   const choice = yield* Effect.catch(
-    aside(askPerson(Prompt.Select<Chosen>({ message: "Nothing is set up yet. Which model shall answer?", choices }))),
+    aside(
+      askPerson(Prompt.Select<ModelChoice>({ message: "Nothing is set up yet. Which model shall answer?", choices }))
+    ),
     () => fail("interrupted", "\nNothing was set up.")
   )
   if (choice._tag === "demo") return { ...context, isDemo: true }

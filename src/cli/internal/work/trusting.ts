@@ -7,7 +7,7 @@ import { cut } from "../../../support/text/text.ts"
 import { escaped } from "../../../support/text/untrusted.ts"
 import { findItems } from "../config/items.ts"
 import type { Places } from "../config/places.ts"
-import { answer, type Known, projectOf, statesOf } from "../config/trust.ts"
+import { answer, type TrustedItem, projectOf, statesOf } from "../config/trust.ts"
 import { canAsk, table, tell } from "../output.ts"
 import { askPerson } from "../question.ts"
 
@@ -15,7 +15,7 @@ import { askPerson } from "../question.ts"
 const shownLines = 60
 
 /** The lines of an item: what changed, or all of it. */
-export const linesOf = ({ before, item }: Known, most = shownLines): ReadonlyArray<string> => {
+export const linesOf = ({ before, item }: TrustedItem, most = shownLines): ReadonlyArray<string> => {
   const text =
     before === undefined ? item.text : TextDiff.unified(TextDiff.lines(before, item.text, { maxEdits: 1_000 }))
   const lines = escapeUnseen(text.trimEnd())
@@ -26,7 +26,7 @@ export const linesOf = ({ before, item }: Known, most = shownLines): ReadonlyArr
 }
 
 /** A row of the list of items. */
-export const rowOf = ({ item, state }: Known): ReadonlyArray<string> => [
+export const rowOf = ({ item, state }: TrustedItem): ReadonlyArray<string> => [
   state,
   item.kind,
   item.name === item.file ? item.file : `${item.name} (${item.file})`,
@@ -38,7 +38,7 @@ type Choice = "each" | "all" | "later" | "never"
 const ask = <A>(prompt: Prompt.Prompt<A>, otherwise: A) => Effect.orElseSucceed(askPerson(prompt), () => otherwise)
 
 /** Asks about one item. */
-const askOne = Effect.fnUntraced(function* (places: Places, known: Known) {
+const askOne = Effect.fnUntraced(function* (places: Places, known: TrustedItem) {
   const { item } = known
   yield* tell("", `${item.kind} ${escaped(item.name)}, ${known.state}:`, ...linesOf(known).map((line) => `  ${line}`))
   const choice = yield* ask<Choice>(
@@ -56,7 +56,7 @@ const askOne = Effect.fnUntraced(function* (places: Places, known: Known) {
 })
 
 /** Asks about the items that nobody decided on. */
-const askAll = Effect.fnUntraced(function* (places: Places, open: ReadonlyArray<Known>) {
+const askAll = Effect.fnUntraced(function* (places: Places, open: ReadonlyArray<TrustedItem>) {
   const [only] = open
   if (only !== undefined && open.length === 1) return yield* askOne(places, only)
   yield* tell(

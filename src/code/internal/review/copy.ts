@@ -14,13 +14,13 @@ export interface Change {
 }
 
 /** The files that a rehearsal has looked at, each with its version; a folder ends with `/`. */
-export type Seen = ReadonlyArray<readonly [path: string, version: string]>
+export type SeenFiles = ReadonlyArray<readonly [path: string, version: string]>
 
 export interface Copy {
   /** Makes a backend over the copy. `onUse` is called with each of its accesses. */
   readonly view: (onUse: () => void) => Backend.Service
   readonly changes: Effect.Effect<ReadonlyArray<Change>, BackendError.BackendError>
-  readonly seen: () => Seen
+  readonly seen: () => SeenFiles
 }
 
 /** The longest text that is compared, in characters. */
@@ -202,7 +202,7 @@ const isSame = (left: CustomBackend.Content | undefined, right: CustomBackend.Co
 }
 
 /** The files and folders that are not as a rehearsal has seen them. */
-export const changedSince = (base: Backend.Service, seen: Seen): Effect.Effect<ReadonlyArray<string>> =>
+export const changedSince = (base: Backend.Service, seen: SeenFiles): Effect.Effect<ReadonlyArray<string>> =>
   Effect.map(
     Effect.forEach(seen, ([path, version]) => {
       const now = path.endsWith("/")

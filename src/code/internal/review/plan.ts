@@ -7,7 +7,7 @@ import * as Ruling from "../../../core/Ruling.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import { cut } from "../../../support/text/text.ts"
-import type { Asked } from "../../Scripts.ts"
+import type { ScriptCall } from "../../Scripts.ts"
 import type { Refusal } from "../host.ts"
 
 /** The outcome of a call of a script. */
@@ -24,9 +24,9 @@ const Planned = Schema.Struct({
   key: Schema.String,
   kind: Schema.Literals(["tool", "agent"]),
   isOpen: Schema.Boolean,
-  call: Question.Rehearsed
+  call: Question.RehearsedCall
 })
-export type Planned = typeof Planned.Type
+export type PlannedEffect = typeof Planned.Type
 
 export const Plan = Schema.Struct({
   effects: Schema.Array(Planned),
@@ -59,7 +59,7 @@ export const fromOutcome = (outcome: Outcome): Effect.Effect<Json, Refusal> =>
 /** Names the calls of one run of a script by their content. Equal ones are told apart by their count. */
 export const makeKeys = () => {
   const counts = new Map<string, number>()
-  return ({ given, kind }: Asked, name: string): string => {
+  return ({ given, kind }: ScriptCall, name: string): string => {
     const key = `${kind} ${name} ${canonical(given)}`
     const nth = (counts.get(key) ?? 0) + 1
     counts.set(key, nth)
@@ -71,7 +71,7 @@ export const makeKeys = () => {
 const maxEffect = 400
 const maxDiffs = 40_000
 
-const describe = ({ call, isOpen }: Planned, at: number): string => {
+const describe = ({ call, isOpen }: PlannedEffect, at: number): string => {
   const reasons = call.asks.flatMap(({ reason }) => (reason === undefined ? [] : [`   ${cut(reason, maxEffect)}`]))
   const words = cut(call.description.replaceAll(/\s+/g, " "), maxEffect)
   return [`${at + 1}. ${words}${isOpen ? " (its result is not known before)" : ""}`, ...reasons].join("\n")

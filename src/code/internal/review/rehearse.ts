@@ -10,12 +10,12 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { ToolContext } from "../../../core/ToolContext.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
 import { cut } from "../../../support/text/text.ts"
-import type { Asked, Program } from "../../Scripts.ts"
+import type { ScriptCall, Program } from "../../Scripts.ts"
 import { answerCall, findDefinition, type World } from "../answers.ts"
 import { type Refusal, runScript } from "../host.ts"
 import { makePrinted, print, textOf } from "../outputs.ts"
 import * as Copy from "./copy.ts"
-import { fromOutcome, makeKeys, type Outcome, outcomeOf, type Plan, type Planned } from "./plan.ts"
+import { fromOutcome, makeKeys, type Outcome, outcomeOf, type Plan, type PlannedEffect } from "./plan.ts"
 import * as Sequence from "./sequence.ts"
 import * as Stillness from "./stillness.ts"
 
@@ -33,7 +33,7 @@ const waitIfHeld = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A | un
 
 /** The notes of one rehearsal. */
 interface Notes {
-  readonly effects: Array<Planned>
+  readonly effects: Array<PlannedEffect>
   readonly known: Map<string, Outcome>
   readonly stored: Map<string, Json>
   waits: boolean
@@ -45,7 +45,7 @@ const textAt = (args: Json, key: string): string => {
 }
 
 /** The call of an agent, as people see it. */
-const agentCall = (value: Json): Planned["call"] => {
+const agentCall = (value: Json): PlannedEffect["call"] => {
   const args: JsonObject = isObject(value) ? value : {}
   const agent = textAt(value, "agent")
   const description = `Asks the agent ${agent === "" ? "" : `"${agent}" `}to do: ${textAt(value, "prompt")}`
@@ -97,7 +97,7 @@ export const rehearse = Effect.fnUntraced(function* (
       })
     }
 
-  const answer = (call: Asked): Effect.Effect<Json, Refusal, unknown> => {
+  const answer = (call: ScriptCall): Effect.Effect<Json, Refusal, unknown> => {
     const definition = call.kind === "tool" ? findDefinition(world, call.name) : undefined
     const key = keyOf(call, definition?.name ?? call.name)
     sequence.name(call, key)
@@ -107,7 +107,7 @@ export const rehearse = Effect.fnUntraced(function* (
   }
 
   const compute = (
-    call: Asked,
+    call: ScriptCall,
     definition: ToolDefinition | undefined,
     key: string
   ): Effect.Effect<Json, Refusal, unknown> => {

@@ -13,11 +13,11 @@ import * as Backend from "../../../core/Backend.ts"
 import type { Json } from "../../../core/Json.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import { cut } from "../../../support/text/text.ts"
-import { type Asked, type Program, ScriptError, type Told } from "../../Scripts.ts"
+import { type ScriptCall, type Program, ScriptError, type ScriptLine } from "../../Scripts.ts"
 import { answerCall, findDefinition, nameOf, type World } from "../answers.ts"
 import { type Refusal, runScript } from "../host.ts"
 import * as Copy from "./copy.ts"
-import { fromOutcome, makeKeys, type Outcome, outcomeOf, Plan, type Planned, questionOf } from "./plan.ts"
+import { fromOutcome, makeKeys, type Outcome, outcomeOf, Plan, type PlannedEffect, questionOf } from "./plan.ts"
 import { rehearse } from "./rehearse.ts"
 import * as Sequence from "./sequence.ts"
 import * as Stillness from "./stillness.ts"
@@ -29,9 +29,9 @@ export interface Job {
   readonly makeWorld: () => World
   /** The results that the script begins with. Its own are added. */
   readonly outcomes: Map<string, Outcome>
-  readonly tell: (message: Told) => Effect.Effect<void>
+  readonly tell: (message: ScriptLine) => Effect.Effect<void>
   /** Called with each call that was done and changes something. */
-  readonly onDone: (call: Asked) => void
+  readonly onDone: (call: ScriptCall) => void
 }
 
 /** The most parts of one script that are asked about on their own. */
@@ -42,7 +42,7 @@ const maxPaths = 5
 
 const rejected = (message: string): ToolError.ToolError => new ToolError.ToolError({ reason: "Rejected", message })
 
-const isEffect = (world: World, { kind, name }: Asked): boolean =>
+const isEffect = (world: World, { kind, name }: ScriptCall): boolean =>
   kind === "agent" || (kind === "tool" && findDefinition(world, name)?.annotations.readOnly !== true)
 
 /** Checks that the files have not changed since the plan was made. */
@@ -63,7 +63,7 @@ const checkFiles = Effect.fnUntraced(function* ({ context }: World, stage: numbe
 })
 
 /** The turns of the effects whose order is known. Each waits for the one before. */
-const makeTurns = (effects: ReadonlyArray<Planned>) => {
+const makeTurns = (effects: ReadonlyArray<PlannedEffect>) => {
   const ordered = effects.filter(({ isOpen }) => !isOpen)
   const ends = ordered.map(() => Deferred.makeUnsafe<void>())
   const places = new Map(ordered.map(({ key }, at) => [key, at]))
@@ -97,13 +97,13 @@ const commit = Effect.fnUntraced(function* (
   const before = outcomes.size
   let unshown: string | undefined
 
-  const perform = (call: Asked, key: string): Effect.Effect<Json, Refusal, unknown> =>
+  const perform = (call: ScriptCall, key: string): Effect.Effect<Json, Refusal, unknown> =>
     Effect.flatMap(
       Effect.tap(outcomeOf(answerCall(world, call)), (outcome) => Effect.sync(() => outcomes.set(key, outcome))),
       fromOutcome
     )
 
-  const answer = (call: Asked): Effect.Effect<Json, Refusal, unknown> => {
+  const answer = (call: ScriptCall): Effect.Effect<Json, Refusal, unknown> => {
     const name = nameOf(world, call)
     const key = keyOf(call, name)
     sequence.name(call, key)
@@ -112,7 +112,7 @@ const commit = Effect.fnUntraced(function* (
     )
   }
 
-  const compute = (call: Asked, name: string, key: string): Effect.Effect<Json, Refusal, unknown> => {
+  const compute = (call: ScriptCall, name: string, key: string): Effect.Effect<Json, Refusal, unknown> => {
     const outcome = outcomes.get(key) ?? knownOutcomes.get(key)
     if (outcome !== undefined) {
       outcomes.set(key, outcome)
@@ -184,7 +184,7 @@ export const runReviewed = Effect.fnUntraced(function* (
     }
     // A script that runs again prints its first lines again.
     let line = 0
-    const tell = (one: Told) => (++line <= lineCount ? Effect.void : job.tell(one))
+    const tell = (one: ScriptLine) => (++line <= lineCount ? Effect.void : job.tell(one))
     const result = yield* commit(job, plan, outcomes, tell)
     lineCount = Math.max(lineCount, line)
     if (result.ended !== undefined) return yield* Effect.fromResult(result.ended)

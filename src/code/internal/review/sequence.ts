@@ -5,12 +5,12 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { Asked } from "../../Scripts.ts"
+import type { ScriptCall } from "../../Scripts.ts"
 import type { Stillness } from "./stillness.ts"
 
 export interface Sequence {
   /** Names a call by its key. */
-  readonly name: (call: Asked, key: string) => void
+  readonly name: (call: ScriptCall, key: string) => void
   /** Waits for the turn of an answer: after all before it, or after all known ones. */
   readonly await: (key: string) => Effect.Effect<void>
   readonly onAnswer: (id: number) => void

@@ -174,7 +174,7 @@ const tellAgent = ({ conductor, id, label, phase, run }: Slot): Effect.Effect<vo
   conductor.emit({ agent: label, id, phase, ...(run === undefined ? { isStored: true } : { runId: run.runId }) })
 
 /** An agent that a script asks: its name for people, and the part of the work that it belongs to. */
-interface Asked {
+interface AgentName {
   readonly label: string
   readonly phase: string | undefined
 }
@@ -185,7 +185,7 @@ interface Asked {
  */
 export const inTurn = <A, E, R>(
   conductor: Conductor,
-  { label, phase = conductor.phase }: Asked,
+  { label, phase = conductor.phase }: AgentName,
   work: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {

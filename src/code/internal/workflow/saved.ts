@@ -7,7 +7,7 @@ import { oneLine } from "../../../support/text/untrusted.ts"
 import { readMeta } from "./meta.ts"
 
 /** A workflow in a file. */
-export interface Saved {
+export interface SavedWorkflow {
   readonly name: string
   readonly description: string
   /** The titles of its phases. */
@@ -22,8 +22,8 @@ export interface Problem {
   readonly problem: string
 }
 
-export interface Found {
-  readonly workflows: ReadonlyArray<Saved>
+export interface SavedList {
+  readonly workflows: ReadonlyArray<SavedWorkflow>
   readonly problems: ReadonlyArray<Problem>
 }
 
@@ -36,7 +36,7 @@ const isName = (name: string): boolean => /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u
 const stem = (path: string): string => (path.split("/").at(-1) ?? path).replace(extension, "")
 
 /** Reads a workflow from the text of its file. */
-export const parseSaved = (script: string, path: string): Result.Result<Saved, Problem> =>
+export const parseSaved = (script: string, path: string): Result.Result<SavedWorkflow, Problem> =>
   Result.flatMap(
     Result.mapError(readMeta(script), (problem) => ({ path, problem })),
     ({ description, name = stem(path), phases }) =>
@@ -75,7 +75,7 @@ const filesIn = (backend: Service, folder: string): Effect.Effect<ReadonlyArray<
 /** Reads the workflows of folders. Of two with one name, the first folder has the one that counts. */
 export const findSaved = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) {
   const backend = yield* Backend
-  const workflows = new Map<string, Saved>()
+  const workflows = new Map<string, SavedWorkflow>()
   const problems: Array<Problem> = []
   for (const folder of folders) {
     const files = yield* backend.download(yield* filesIn(backend, folder))
@@ -91,5 +91,5 @@ export const findSaved = Effect.fnUntraced(function* (folders: ReadonlyArray<str
       else if (!workflows.has(parsed.success.name)) workflows.set(parsed.success.name, parsed.success)
     }
   }
-  return { workflows: [...workflows.values()], problems } satisfies Found
+  return { workflows: [...workflows.values()], problems } satisfies SavedList
 })

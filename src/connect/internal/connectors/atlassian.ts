@@ -3,7 +3,7 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Redacted from "effect/Redacted"
 import type { Credential } from "../../../stores/CredentialStore.ts"
 import type { Connection } from "../../Connection.ts"
-import { bearer, type Shown } from "./http.ts"
+import { bearer, type CredentialParts } from "./http.ts"
 
 /** The options of a connector to a site of Atlassian. */
 export interface SiteOptions<out R = never> {
@@ -16,7 +16,7 @@ export interface SiteOptions<out R = never> {
   readonly baseUrl: string
 }
 
-export const show = (credential: Credential): Shown =>
+export const show = (credential: Credential): CredentialParts =>
   credential._tag === "ApiKey"
     ? {
         headers: {

@@ -20,7 +20,7 @@ import { cut } from "../../../support/text/text.ts"
 import { quote } from "../../../support/text/untrusted.ts"
 import type { Connection } from "../../Connection.ts"
 import type { ServiceError } from "../../ServiceError.ts"
-import { type Answer, bearer, type Call, decode, failure, send, type Shown } from "./http.ts"
+import { type Answer, bearer, type Call, decode, failure, send, type CredentialParts } from "./http.ts"
 
 /** The options of a connector. */
 export interface Options<out R = never> {
@@ -94,7 +94,7 @@ interface Ask {
 }
 
 /** The common fields of an operation. */
-interface Named<P extends Tool.Parameters> {
+interface OperationBase<P extends Tool.Parameters> {
   /** The name of the tool. Without its first words, the service, it names the operation in failures. */
   readonly name: string
   /** The description of the tool. */
@@ -105,7 +105,7 @@ interface Named<P extends Tool.Parameters> {
 }
 
 /** An operation with one response. */
-interface Single<P extends Tool.Parameters, A> extends Named<P> {
+interface Single<P extends Tool.Parameters, A> extends OperationBase<P> {
   readonly ask: (args: Tool.Arguments<P>) => Ask
   readonly answer: Schema.ConstraintDecoder<A>
   /** The part of the response that the model sees; by default all of it. */
@@ -113,20 +113,20 @@ interface Single<P extends Tool.Parameters, A> extends Named<P> {
 }
 
 /** A change whose response is not read. `done` gives the result of the call. */
-interface Submission<P extends Tool.Parameters> extends Named<P> {
+interface Submission<P extends Tool.Parameters> extends OperationBase<P> {
   readonly ask: (args: Tool.Arguments<P>) => Ask
   readonly done: (args: Tool.Arguments<P>) => Json
 }
 
 /** An operation whose response is a list of pages. */
-interface Listing<P extends Tool.Parameters, A, B, C extends string | number> extends Named<P> {
+interface Listing<P extends Tool.Parameters, A, B, C extends string | number> extends OperationBase<P> {
   readonly ask: (args: Tool.Arguments<P>, cursor: C | undefined) => Ask
   readonly answer: Schema.ConstraintDecoder<A>
   readonly page: (answer: A, headers: Headers, cursor: C | undefined) => Page<B, C>
 }
 
 /** An operation of several requests. */
-interface Composed<P extends Tool.Parameters, A, R> extends Named<P> {
+interface ComposedOperation<P extends Tool.Parameters, A, R> extends OperationBase<P> {
   readonly work: (args: Tool.Arguments<P>) => Work<A, R>
 }
 
@@ -165,7 +165,7 @@ export const makeConnector = <R>(setting: {
   /** The path of the API below the address. */
   readonly root?: string
   readonly headers?: Readonly<Record<string, string>> | undefined
-  readonly show?: ((credential: Credential) => Shown) | undefined
+  readonly show?: ((credential: Credential) => CredentialParts) | undefined
   readonly refusal?: Call["refusal"]
   /** The problem of the options, which keeps agents with the tools from running. */
   readonly problem: string | undefined
@@ -204,7 +204,12 @@ export const makeConnector = <R>(setting: {
       )
 
   /** Makes a tool that reads, of several requests. */
-  const readBy = <const P extends Tool.Parameters, A, R2>({ about, name, parameters, work }: Composed<P, A, R2>) =>
+  const readBy = <const P extends Tool.Parameters, A, R2>({
+    about,
+    name,
+    parameters,
+    work
+  }: ComposedOperation<P, A, R2>) =>
     refuseTool(
       problem,
       Tool.make(name, {
@@ -223,7 +228,7 @@ export const makeConnector = <R>(setting: {
     name,
     parameters,
     work
-  }: Composed<P, A, R2>) =>
+  }: ComposedOperation<P, A, R2>) =>
     refuseTool(
       problem,
       Tool.make(name, {
@@ -242,7 +247,7 @@ export const makeConnector = <R>(setting: {
     items: itemsOf,
     name,
     parameters
-  }: Named<P> & {
+  }: OperationBase<P> & {
     readonly items: (args: Tool.Arguments<P>) => Stream.Stream<A, ServiceError, HttpClient | R>
   }) =>
     refuseTool(

@@ -26,13 +26,13 @@ import { type Connection, secretOf } from "../../Connection.ts"
 import { ServiceError } from "../../ServiceError.ts"
 
 /** The headers and query parameters that carry a credential. */
-export interface Shown {
+export interface CredentialParts {
   readonly headers?: Readonly<Record<string, Redacted.Redacted<string>>> | undefined
   readonly query?: Readonly<Record<string, Redacted.Redacted<string>>> | undefined
 }
 
 /** Shows a credential as a bearer token. */
-export const bearer = (credential: Credential): Shown => ({
+export const bearer = (credential: Credential): CredentialParts => ({
   headers: { authorization: Redacted.make(`Bearer ${Redacted.value(secretOf(credential))}`) }
 })
 
@@ -58,7 +58,7 @@ export interface Refusal {
 
 export interface Access<out R> {
   readonly connection: Connection<R>
-  readonly show: (credential: Credential) => Shown
+  readonly show: (credential: Credential) => CredentialParts
 }
 
 /** A response with its whole body. */
@@ -135,7 +135,7 @@ const readWait = (headers: Headers.Headers, now: number): number | undefined => 
 const isReading = (call: Call): boolean => call.isReading ?? (call.method === "GET" || call.method === "HEAD")
 
 /** Sends a request once. Only GET follows redirects, and secrets stay with the first origin. */
-const sendOnce = Effect.fnUntraced(function* (call: Call, auth: Shown) {
+const sendOnce = Effect.fnUntraced(function* (call: Call, auth: CredentialParts) {
   const client = untraced(yield* HttpClient.HttpClient)
   const home = URL.parse(call.url)
   if (home === null || !/^https?:$/.test(home.protocol)) {
@@ -187,7 +187,7 @@ const describeSilence = (call: Call, what: string): string =>
     ? `${what}; try again later`
     : `${what}, so it is not known whether the change was made: look before you do it again`
 
-const attempt = (call: Call, auth: Shown): Effect.Effect<Answer, ServiceError, HttpClient.HttpClient> =>
+const attempt = (call: Call, auth: CredentialParts): Effect.Effect<Answer, ServiceError, HttpClient.HttpClient> =>
   sendOnce(call, auth).pipe(
     withoutRedirects,
     Effect.catchTag("HttpClientError", (error) => {
@@ -213,7 +213,7 @@ const attempt = (call: Call, auth: Shown): Effect.Effect<Answer, ServiceError, H
 const minSecret = 6
 
 /** Masks the credential in a response, since some services quote it. */
-const maskSecrets = (answer: Answer, credential: Credential, auth: Shown): Answer => {
+const maskSecrets = (answer: Answer, credential: Credential, auth: CredentialParts): Answer => {
   const values = [...Object.values(auth.headers ?? {}), ...Object.values(auth.query ?? {})].map(Redacted.value)
   const secrets = [Redacted.value(secretOf(credential)), ...values.map((value) => value.slice(value.indexOf(" ") + 1))]
   const used = new Set(secrets.filter((secret) => secret.length >= minSecret))
@@ -269,7 +269,7 @@ export const send = Effect.fnUntraced(function* <R>(call: Call, access: Access<R
   let credential = access === undefined ? undefined : yield* access.connection.credential()
   let isRenewed = false
   for (let repeats = 0; ;) {
-    const auth: Shown = access === undefined || credential === undefined ? {} : access.show(credential)
+    const auth: CredentialParts = access === undefined || credential === undefined ? {} : access.show(credential)
     const backoff = 1_000 * 2 ** repeats
     const outcome = yield* Effect.result(attempt(call, auth))
     if (outcome._tag === "Failure") {

@@ -3,7 +3,7 @@ import { normaliseName } from "../../../support/text/names.ts"
 import { words } from "../../../support/text/words.ts"
 
 /** Texts of an operation that are searched. */
-interface Searched {
+interface SearchTexts {
   readonly description: string
   readonly operation: {
     readonly name: string
@@ -22,7 +22,7 @@ const wordsOf = (text: string): ReadonlyArray<string> =>
 const removePlural = (word: string): string => (word.length > 3 && word.endsWith("s") ? word.slice(0, -1) : word)
 
 /** Finds the best matches. Rare words weigh more, and words of the name and path weigh most. */
-export const findOperations = <A extends Searched>(
+export const findOperations = <A extends SearchTexts>(
   candidates: ReadonlyArray<A>,
   query: string,
   limit: number

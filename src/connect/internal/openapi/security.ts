@@ -5,7 +5,7 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { Credential } from "../../../stores/CredentialStore.ts"
 import { encodePart } from "../../../support/text/percent.ts"
 import { type Connection, secretOf } from "../../Connection.ts"
-import { type Access, bearer, type Shown } from "../connectors/http.ts"
+import { type Access, bearer, type CredentialParts } from "../connectors/http.ts"
 import { type Document, objectAt, resolve, textAt } from "./document.ts"
 
 /** One connection for the whole document, or one for each of its security schemes. */
@@ -25,7 +25,7 @@ const encodeBase64 = (text: string): string => Base64.encode(new TextEncoder().e
 /** Shows a credential by a security scheme. For `basic`, the key is `user:password`, or a user without password. */
 const showAs =
   (scheme: JsonObject | undefined) =>
-  (credential: Credential): Shown => {
+  (credential: Credential): CredentialParts => {
     const secret = Redacted.value(secretOf(credential))
     const type = scheme?.["type"]
     if (type === "http" && /^basic$/i.test(textAt(scheme ?? {}, "scheme") ?? "") && credential._tag === "ApiKey") {

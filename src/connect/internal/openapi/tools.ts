@@ -44,7 +44,7 @@ export interface Setting<R> {
 }
 
 /** An operation with its tool. `run` calls it without an approval: the caller has asked. */
-export interface Made<R> {
+export interface ToolCandidate<R> {
   readonly operation: Operation
   readonly description: string
   readonly isReading: boolean
@@ -91,7 +91,7 @@ const makeExecute = <R>(
 }
 
 /** Makes the tool of an operation lazily. */
-export const makeTool = <R>(setting: Setting<R>, definition: Definition, operation: Operation): Made<R> => {
+export const makeTool = <R>(setting: Setting<R>, definition: Definition, operation: Operation): ToolCandidate<R> => {
   const { method } = definition
   const isReading = method === "GET" || method === "HEAD"
   const description = describeOperation(definition)
@@ -124,10 +124,15 @@ export const makeTool = <R>(setting: Setting<R>, definition: Definition, operati
 }
 
 /** Makes two tools for all operations: `search` finds operations, `call` calls one. */
-export const makePair = <R>(all: ReadonlyArray<Made<R>>, service: string, prefix: string, outputLimit: number) => {
+export const makePair = <R>(
+  all: ReadonlyArray<ToolCandidate<R>>,
+  service: string,
+  prefix: string,
+  outputLimit: number
+) => {
   const byName = new Map(all.map((one) => [one.operation.name, one]))
   // Two operations with the same normalised name are ambiguous: neither is called by it.
-  const folded = new Map<string, Made<R> | undefined>()
+  const folded = new Map<string, ToolCandidate<R> | undefined>()
   for (const one of all) {
     const key = normaliseName(one.operation.name)
     folded.set(key, folded.has(key) ? undefined : one)

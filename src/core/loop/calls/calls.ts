@@ -9,13 +9,13 @@ import { tool as makeAnswer, type ToolMessage } from "../../Message.ts"
 import type { PreparedCall } from "../../Middleware.ts"
 import type { Decoding } from "../../schema/decoding.ts"
 import { neverBegun, recovery, unknownOutcome } from "../../thread/history.ts"
-import type { Prepared, Tool } from "../../Tool.ts"
+import type { PreparedWork, Tool } from "../../Tool.ts"
 import { describeArguments, type MalformedToolCall, type ToolCall } from "../../ToolCall.ts"
 import { ToolContext } from "../../ToolContext.ts"
 import { ToolError } from "../../ToolError.ts"
 import * as ToolOutput from "../../ToolOutput.ts"
 import type { Attempt, Live, OpenCall } from "../live.ts"
-import { attemptKey, type Bound } from "../records/inside.ts"
+import { attemptKey, type BoundAttempt } from "../records/inside.ts"
 import { emit } from "../report.ts"
 import { digestOf } from "../toolset.ts"
 
@@ -24,7 +24,7 @@ export interface Call extends OpenCall {
   readonly tool: Tool<unknown> | undefined
   /** Set for a call that has its answer without being run, and is not reported. */
   readonly wasDone?: boolean | undefined
-  prepared: Prepared<unknown> | undefined
+  prepared: PreparedWork<unknown> | undefined
 }
 
 /** A call that nothing was done about in this run. */
@@ -120,7 +120,7 @@ const unread = (name: string, cause: unknown): ToolError =>
     cause
   })
 
-export const decode = (tool: Tool<unknown>, args: JsonObject): Decoding<Prepared<unknown>, ToolError> => {
+export const decode = (tool: Tool<unknown>, args: JsonObject): Decoding<PreparedWork<unknown>, ToolError> => {
   const begun = Result.try({ try: () => tool.prepare(args), catch: (cause) => unread(tool.name, cause) })
   if (Result.isFailure(begun)) return Result.fail(begun.failure)
   const decoding = begun.success
@@ -137,7 +137,7 @@ export const prepare = (call: Call, tool: Tool<unknown>, args: JsonObject): Effe
     return Effect.void
   })
 
-const prepared = (call: Call, decoded: Result.Result<Prepared<unknown>, ToolError>): void => {
+const prepared = (call: Call, decoded: Result.Result<PreparedWork<unknown>, ToolError>): void => {
   if (Result.isSuccess(decoded)) call.prepared = decoded.success
   else call.outcome = { error: decoded.failure }
 }
@@ -169,7 +169,7 @@ export const answer = (live: Live, { id, trace, name, outcome, started }: OpenCa
 const interrupted = "This call was interrupted. Whether it had an effect is not known."
 
 /** A call as middleware sees it. Of a tool that can't describe it, a person is shown the arguments. */
-export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): PreparedCall => {
+export const toPrepared = (call: Call, tool: Tool<unknown>, prepared: PreparedWork<unknown>): PreparedCall => {
   const { annotations, describe } = tool
   return {
     id: call.id,
@@ -219,7 +219,7 @@ export const inContext = <A, E>(
   state: Store = live.run.state
 ): Effect.Effect<A, E, unknown> => {
   const { id: callId, name: toolName } = call
-  const context: ToolContext["Service"] & Bound = {
+  const context: ToolContext["Service"] & BoundAttempt = {
     [attemptKey]: attempt,
     agent: live.run.agent,
     path: live.run.path,
@@ -250,7 +250,7 @@ export const needsDecision = (
   live: Live,
   call: OpenCall,
   tool: Tool<unknown>,
-  prepared: Prepared<unknown>
+  prepared: PreparedWork<unknown>
 ): Effect.Effect<boolean, never, unknown> => {
   if (tool.needsApproval !== true) return Effect.succeed(false)
   return prepared.needsApproval === undefined ? Effect.succeed(true) : inContext(live, call, prepared.needsApproval)

@@ -13,7 +13,7 @@ import type { PreparedCall } from "../../Middleware.ts"
 import { toEffect } from "../../schema/decoding.ts"
 import { canonical } from "../../schema/jsonTree.ts"
 import { suspended, suspendedRequests } from "../../thread/suspension.ts"
-import type { Prepared, Tool } from "../../Tool.ts"
+import type { PreparedWork, Tool } from "../../Tool.ts"
 import { isToolError, ToolError } from "../../ToolError.ts"
 import * as ToolOutput from "../../ToolOutput.ts"
 import type { Attempt, Live, OpenCall } from "../live.ts"
@@ -23,7 +23,7 @@ import { emit } from "../report.ts"
 import { brokeDown, type Call, decode, type Doors, inContext, needsDecision, toPrepared } from "./calls.ts"
 import { callTool } from "./innerCalls.ts"
 import { askQuestion } from "./questions.ts"
-import { beginRehearsal, type Read } from "./rehearse.ts"
+import { beginRehearsal, type RunReading } from "./rehearse.ts"
 
 type Outcome = NonNullable<OpenCall["outcome"]>
 
@@ -70,7 +70,7 @@ const runMiddleware = (
   live: Live,
   call: Call,
   tool: Tool<unknown>,
-  prepared: Prepared<unknown>,
+  prepared: PreparedWork<unknown>,
   run: typeof runTool = runTool
 ) => {
   const { wrapToolCall } = live.compiled
@@ -115,7 +115,7 @@ const runChanged = (
   call: Call,
   tool: Tool<unknown>,
   before: JsonObject,
-  prepared: Prepared<unknown>,
+  prepared: PreparedWork<unknown>,
   run: typeof runTool
 ) => {
   const work = run(live, call, tool, prepared)
@@ -127,7 +127,7 @@ const runChanged = (
 
 // ---- One attempt
 
-const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: Prepared<unknown>): Work => {
+const runTool = (live: Live, call: Call, tool: Tool<unknown>, prepared: PreparedWork<unknown>): Work => {
   const addNote = call.trace === undefined ? undefined : addUnusedWork
   const work = runAttempt(live, call, containDefects(call.name, prepared.execute), addNote)
   const limit = call.outer === undefined ? tool.outputLimit : undefined
@@ -248,7 +248,7 @@ const addUnusedWork = (attempt: Attempt, work: Work): Work =>
 // ---- Rehearsals
 
 /** Runs a call that only reads: through its middleware, with events, and without records. */
-const readInRehearsal: Read = Effect.fnUntraced(function* (live, call, inRehearsal) {
+const readInRehearsal: RunReading = Effect.fnUntraced(function* (live, call, inRehearsal) {
   const since = live.origin.hub.isWatched ? live.origin.clock.currentTimeMillisUnsafe() : 0
   const { prepared, tool } = call
   if (tool === undefined || prepared === undefined) return

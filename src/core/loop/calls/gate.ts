@@ -8,28 +8,28 @@ import type { PreparedCall } from "../../Middleware.ts"
 import { allow, type Ask, compose, refuse as refuseWith, type Ruling } from "../../Ruling.ts"
 import { canonical } from "../../schema/jsonTree.ts"
 import { decisionOn, lastRequestOn, requestFor, suspension, waitingCalls } from "../../thread/suspension.ts"
-import type { Prepared, Tool } from "../../Tool.ts"
+import type { PreparedWork, Tool } from "../../Tool.ts"
 import { ToolError } from "../../ToolError.ts"
 import { make as makeOutput } from "../../ToolOutput.ts"
-import type { Gating, Live } from "../live.ts"
+import type { GatedTurn, Live } from "../live.ts"
 import { note, save } from "../records/journal.ts"
 import { emit } from "../report.ts"
 import { waitingIn } from "../work.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
-import { afterCrash, type Asked, isInTime, ownQuestion, rehearsed, voided } from "./gatekeepers.ts"
+import { afterCrash, type RuledCall, isInTime, ownQuestion, rehearsed, voided } from "./gatekeepers.ts"
 import { isAsPromised, isDeferred, isEnough, problemOn, requestOf } from "./requests.ts"
 
 /** The number of times that a call is ruled on because somebody changed its arguments. */
 const passLimit = 8
 
 /** The rulings on the calls of a round: open requests, requests that were decided, and decisions made meanwhile. */
-export interface Judged {
+export interface RoundRulings {
   readonly pending: ReadonlyArray<Request>
   readonly settled: ReadonlyArray<Request>
   readonly decisions: ReadonlyArray<Decision>
 }
 
-const freely: Effect.Effect<Judged> = Effect.succeed({ pending: [], settled: [], decisions: [] })
+const freely: Effect.Effect<RoundRulings> = Effect.succeed({ pending: [], settled: [], decisions: [] })
 
 /** The rulings of all sources, by the id of the call. Sources that only allow are left out. */
 export type Rulings = ReadonlyMap<string, ReadonlyArray<Ruling>>
@@ -80,7 +80,7 @@ export const judge = (
   live: Live,
   calls: ReadonlyArray<Call>,
   askSources: typeof rulingsOn = rulingsOn
-): Effect.Effect<Judged, unknown, unknown> => {
+): Effect.Effect<RoundRulings, unknown, unknown> => {
   const isPlain =
     !live.turn.toolset.asks && live.round.suspension === null && calls.every(({ trace }) => trace === undefined)
   if (!isPlain) return Effect.suspend(() => judged(live, calls, undefined, askSources))
@@ -103,7 +103,7 @@ const rewrite = Effect.fnUntraced(function* (live: Live, calls: ReadonlyArray<Du
 })
 
 /** A call that will run if nobody objects. */
-type Due = Call & { readonly tool: Tool<unknown>; readonly prepared: Prepared<unknown> }
+type Due = Call & { readonly tool: Tool<unknown>; readonly prepared: PreparedWork<unknown> }
 
 const isDue = (call: Call): call is Due =>
   call.outcome === undefined && call.tool !== undefined && call.prepared !== undefined
@@ -113,7 +113,7 @@ const openOf = (calls: ReadonlyArray<Call>): ReadonlyArray<Due> => (calls.every(
 const toAsked = (call: Due): PreparedCall => toPrepared(call, call.tool, call.prepared)
 
 /** An edit by a person, with the sources that had asked: they need not ask about the new arguments again. */
-interface Edited {
+interface EditedCall {
   readonly request: Request
   readonly decision: Decision
   readonly by: ReadonlySet<string>
@@ -130,12 +130,12 @@ const judged = Effect.fnUntraced(function* (
   const settled = new Set<Request>()
   // Decisions that were made while the run waits, for the case that another call of the round suspends it.
   const decisions: Array<Decision> = []
-  const edits = new Map<string, Edited>()
+  const edits = new Map<string, EditedCall>()
   if (live.round.suspension !== null) for (const call of calls) yield* settleChanged(live, call, settled)
   const crashed = first === undefined ? yield* afterCrash(live, yield* rewrite(live, openOf(calls))) : undefined
 
   const decided = Effect.fnUntraced(function* (
-    subject: Asked,
+    subject: RuledCall,
     asks: ReadonlyArray<Ask>,
     request: Request,
     decision: Decision
@@ -154,7 +154,7 @@ const judged = Effect.fnUntraced(function* (
 
   /** Suspends the call, or refuses it, or returns the wait for a person. */
   const askPerson = Effect.fnUntraced(function* (
-    subject: Asked,
+    subject: RuledCall,
     asks: ReadonlyArray<Ask>,
     request: Request,
     isNew: boolean,
@@ -186,7 +186,7 @@ const judged = Effect.fnUntraced(function* (
   })
 
   /** Takes the last edit of a call. Middleware may have changed its arguments since: then nobody has decided on them. */
-  const takeEdit = (call: Due): Edited | undefined => {
+  const takeEdit = (call: Due): EditedCall | undefined => {
     const last = edits.get(call.id)
     edits.delete(call.id)
     if (last?.arguments === undefined) return undefined
@@ -195,7 +195,7 @@ const judged = Effect.fnUntraced(function* (
 
   /** Composes the rulings on a call. `isCovered`: the last edit answers all questions. */
   const ruleOn = Effect.fnUntraced(function* (
-    subject: Asked & { readonly call: Due },
+    subject: RuledCall & { readonly call: Due },
     pass: number,
     approved: ReadonlyArray<string>,
     rulings: ReadonlyArray<Ruling> = []
@@ -258,7 +258,7 @@ const judged = Effect.fnUntraced(function* (
       due.filter(({ id, outcome }) => outcome === undefined && edits.has(id))
     )
   }
-  return { pending, settled: [...settled], decisions } satisfies Judged
+  return { pending, settled: [...settled], decisions } satisfies RoundRulings
 })
 
 /** The key of the calls that an approval for good covers. It holds as long as the tool promises the same. */
@@ -273,7 +273,7 @@ const standingRuling = (ruling: Ruling, call: PreparedCall, approved: ReadonlyAr
 }
 
 /** Reports whether the edit of a person answers a question about the arguments that it gave. */
-const isCoveredBy = (edit: Edited, { by, terms }: Ask): boolean =>
+const isCoveredBy = (edit: EditedCall, { by, terms }: Ask): boolean =>
   edit.by.has(by) && isEnough(terms)(edit.request, edit.decision)
 
 /** Reports whether a person allowed a call in a rehearsal, and was asked by the same rules on the same terms. */
@@ -310,9 +310,9 @@ export const ruleInRehearsal = Effect.fnUntraced(function* (live: Live, call: Ca
  */
 const settleStanding = Effect.fnUntraced(function* (
   live: Live,
-  subject: Asked,
+  subject: RuledCall,
   settled: ReadonlySet<Request>,
-  decided: (asked: Asked, asks: [], request: Request, decision: Decision) => Effect.Effect<void>
+  decided: (asked: RuledCall, asks: [], request: Request, decision: Decision) => Effect.Effect<void>
 ) {
   if (live.round.suspension === null) return
   const { call, prepared } = subject
@@ -331,7 +331,7 @@ const storeBeforeAsking = (live: Live): Effect.Effect<void, unknown, unknown> =>
 }
 
 /** Notes that no call of a turn has begun: they wait for their gates. */
-export const markGated = (live: Live, { calls, decisions, message, requests }: Gating): Effect.Effect<void> => {
+export const markGated = (live: Live, { calls, decisions, message, requests }: GatedTurn): Effect.Effect<void> => {
   const before = live.round.suspension?.messageId === message.id ? live.round.suspension : undefined
   const knownIds = new Set(before?.requests.map(({ id }) => id))
   live.round.isMarked = true
@@ -366,7 +366,7 @@ const suspend = (
   live: Live,
   message: AiMessage,
   calls: ReadonlyArray<Call>,
-  { decisions, pending, settled }: Judged
+  { decisions, pending, settled }: RoundRulings
 ) => {
   const before = live.round.suspension?.messageId === message.id ? live.round.suspension : undefined
   const decided = new Set(settled.map(({ id }) => id))

@@ -7,7 +7,7 @@ import type { PreparedCall } from "../../Middleware.ts"
 import { type Ask, ask, type Ruling } from "../../Ruling.ts"
 import { unknownOutcome } from "../../thread/history.ts"
 import { decisionOn, requestFor } from "../../thread/suspension.ts"
-import { type Prepared, type Reconciled, type Tool, unknown } from "../../Tool.ts"
+import { type PreparedWork, type Reconciliation, type Tool, unknown } from "../../Tool.ts"
 import { ToolError } from "../../ToolError.ts"
 import { make as makeOutput } from "../../ToolOutput.ts"
 import type { Live } from "../live.ts"
@@ -15,7 +15,7 @@ import { emit } from "../report.ts"
 import { type Call, inContext, needsDecision, toPrepared } from "./calls.ts"
 
 /** A call that is ruled on. */
-export interface Asked {
+export interface RuledCall {
   readonly call: Call
   readonly tool: Tool<unknown>
   readonly prepared: PreparedCall
@@ -31,7 +31,7 @@ export const isRepeatable = ({ annotations }: Tool<unknown>): boolean =>
  */
 export const afterCrash = Effect.fnUntraced(function* (
   live: Live,
-  calls: ReadonlyArray<Call & { readonly tool: Tool<unknown>; readonly prepared: Prepared<unknown> }>
+  calls: ReadonlyArray<Call & { readonly tool: Tool<unknown>; readonly prepared: PreparedWork<unknown> }>
 ) {
   const questions = new Map<string, Ask>()
   for (const call of calls) {
@@ -52,7 +52,7 @@ export const afterCrash = Effect.fnUntraced(function* (
 /**
  * Asks a tool about the outcome of an interrupted call. A tool that can't tell, or fails, leaves the outcome unknown.
  */
-const reconciled = (live: Live, call: Call): Effect.Effect<Reconciled, never, unknown> => {
+const reconciled = (live: Live, call: Call): Effect.Effect<Reconciliation, never, unknown> => {
   const reconcile = call.prepared?.reconcile
   if (reconcile === undefined) return Effect.succeed(unknown)
   return Effect.catchCause(inContext(live, call, reconcile), (cause) =>
@@ -76,7 +76,7 @@ const isDecided = (live: Live, request: Request | undefined): boolean =>
   request !== undefined && isInTime(live, request) && decisionOn(live.round.suspension, request) !== undefined
 
 /** Answers a call whose outcome nobody knows, or gives the question about it. */
-const settleUnknown = Effect.fnUntraced(function* (live: Live, { call, prepared }: Asked) {
+const settleUnknown = Effect.fnUntraced(function* (live: Live, { call, prepared }: RuledCall) {
   const { unknownOutcome: look } = live
   const request = requestFor(live.round.suspension, live.run.path, call.id, prepared.arguments, call.settled)
   const canAsk = live.compiled.suspends || live.approvals !== undefined
@@ -103,7 +103,7 @@ export const unknownInnerOutcome = (name: string): ToolError =>
 /** The question of a tool itself, unless a source settled it or refuses the call. */
 export const ownQuestion = (
   live: Live,
-  { call, tool }: Asked,
+  { call, tool }: RuledCall,
   rulings: ReadonlyArray<Ruling | undefined>
 ): Effect.Effect<Ask | undefined, never, unknown> => {
   const isSettled = rulings.some((one) => one?._tag === "Refuse" || (one?._tag === "Allow" && one.settles === true))

@@ -3,17 +3,17 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { PreparedCall } from "../../Middleware.ts"
-import type { Attempt, Gathering, Live } from "../live.ts"
+import type { Attempt, InnerCallBatch, Live } from "../live.ts"
 import { type Rulings, rulingsOn } from "./gate.ts"
 
-type Asking = (live: Live, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<Rulings, unknown, unknown>
+type AskSources = (live: Live, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<Rulings, unknown, unknown>
 
 /**
  * The way of an attempt to ask the sources. Calls that begin in one tick are asked about at once, so none of them runs
  * before the sources know all of them. Without sources, calls do not wait for each other.
  */
 export const gatherRulings =
-  (attempt: Attempt): Asking =>
+  (attempt: Attempt): AskSources =>
   (live, calls) =>
     live.compiled.sources.length === 0 ? rulingsOn(live, calls) : gather(attempt, calls)
 
@@ -31,7 +31,7 @@ const gather = (attempt: Attempt, calls: ReadonlyArray<PreparedCall>): Effect.Ef
 /** Opens a gathering and asks the sources after this tick. An interruption leaves the others to gather again. */
 const askTogether = (attempt: Attempt, calls: ReadonlyArray<PreparedCall>) => {
   const { live } = attempt
-  const gathering: Gathering = { calls: [...calls], rulings: Deferred.makeUnsafe() }
+  const gathering: InnerCallBatch = { calls: [...calls], rulings: Deferred.makeUnsafe() }
   attempt.gathering = gathering
   const close = (): void => {
     if (attempt.gathering === gathering) attempt.gathering = undefined

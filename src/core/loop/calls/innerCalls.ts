@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { AgentError } from "../../AgentError.ts"
 import type { JsonObject } from "../../Json.ts"
 import { canonical } from "../../schema/jsonTree.ts"
-import { type Cited, union } from "../../sourceList.ts"
+import { type CitedSource, union } from "../../sourceList.ts"
 import { fromStored, toStored } from "../../thread/storedOutput.ts"
 import type { Tool } from "../../Tool.ts"
 import { ToolError } from "../../ToolError.ts"
@@ -160,7 +160,7 @@ const registerSources = Effect.fnUntraced(function* ({ attempt, call }: InnerCal
   creditSources(attempt.call, call.innerSources)
 })
 
-const creditSources = (outer: OpenCall, sources: ReadonlyArray<Cited> = []): void => {
+const creditSources = (outer: OpenCall, sources: ReadonlyArray<CitedSource> = []): void => {
   if (sources.length > 0) outer.innerSources = union(outer.innerSources ?? [], sources)
 }
 

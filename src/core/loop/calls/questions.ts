@@ -17,7 +17,7 @@ import { grant } from "./rehearse.ts"
 import { isDeferred, isEnough, makeRequest, problemOn } from "./requests.ts"
 
 /** A question in an attempt, with its place in the records. */
-interface Asking<A> {
+interface OpenQuestion<A> {
   readonly attempt: Attempt
   readonly place: string
   readonly question: Question<A>
@@ -40,7 +40,7 @@ export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, que
   if (yield* isCovered(live, approval)) return yield* decodeAnswer(question, null)
   const details = detailsOf(question)
   const place = Inside.claim(attempt, "ask", call.name, details)
-  const asking: Asking<A> = { attempt, place, question }
+  const asking: OpenQuestion<A> = { attempt, place, question }
   const saved = yield* Effect.fromResult(Inside.find(attempt, place, "Ask"))
   if (saved?.answer !== undefined) {
     grant(attempt, approval?.calls)
@@ -65,7 +65,7 @@ export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, que
 
 /** Asks while the tool waits. An answer that does not fit is asked for once more. */
 const askNow = Effect.fnUntraced(function* <A>(
-  asking: Asking<A>,
+  asking: OpenQuestion<A>,
   request: Approval.Request,
   decide: Approval.Approvals["Service"]["decide"]
 ) {
@@ -135,7 +135,7 @@ const answerOf = (question: Question<unknown>, decision: Approval.Decision): Jso
     : undefined
 }
 
-const takeOwnDecision = <A>(asking: Asking<A>, request: Approval.Request, decision: Approval.Decision) => {
+const takeOwnDecision = <A>(asking: OpenQuestion<A>, request: Approval.Request, decision: Approval.Decision) => {
   const { attempt, question } = asking
   if (decision.id !== request.id) return Effect.fail(reject("The decision was on another request."))
   const problem = question.approval === undefined ? undefined : problemOn(attempt.live, request, decision)
@@ -146,7 +146,7 @@ const takeOwnDecision = <A>(asking: Asking<A>, request: Approval.Request, decisi
 
 /** Records a decision, and decodes the answer in it. */
 const takeDecision = Effect.fnUntraced(function* <A>(
-  { attempt, place, question }: Asking<A>,
+  { attempt, place, question }: OpenQuestion<A>,
   request: Approval.Request,
   decision: Approval.Decision
 ) {

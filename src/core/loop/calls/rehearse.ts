@@ -7,7 +7,7 @@ import { tunnel, tunnelled } from "../../../support/effect/tunnel.ts"
 import { defined } from "../../../support/json/defined.ts"
 import type { Slot, Store } from "../../AgentState.ts"
 import type { JsonObject } from "../../Json.ts"
-import type { Rehearsed } from "../../Question.ts"
+import type { RehearsedCall } from "../../Question.ts"
 import type { Ask } from "../../Ruling.ts"
 import { canonical } from "../../schema/jsonTree.ts"
 import { describeArguments } from "../../ToolCall.ts"
@@ -24,7 +24,7 @@ import { gatherRulings } from "./gather.ts"
 type InRehearsal = <A, E>(work: Effect.Effect<A, E, unknown>) => Effect.Effect<A, E, unknown>
 
 /** Runs a call that only reads, and sets its outcome. */
-export type Read = (live: Live, call: Call, inRehearsal: InRehearsal) => Effect.Effect<void, unknown, unknown>
+export type RunReading = (live: Live, call: Call, inRehearsal: InRehearsal) => Effect.Effect<void, unknown, unknown>
 
 /** A defect that says: only the call itself can tell. */
 const untold = { rehearsal: "untold" }
@@ -60,7 +60,7 @@ const copyOf = (state: Store): Store => {
   }
 }
 
-const plainOf = ({ by, terms }: Ask): Rehearsed["asks"][number] => ({
+const plainOf = ({ by, terms }: Ask): RehearsedCall["asks"][number] => ({
   by,
   ...defined({
     reason: terms.reason,
@@ -77,7 +77,7 @@ const describe = (call: Call): string => {
 }
 
 /** Begins a rehearsal: its calls share a copy of the state. */
-export const beginRehearsal = (attempt: Attempt, read: Read) => {
+export const beginRehearsal = (attempt: Attempt, read: RunReading) => {
   const { live } = attempt
   const state = copyOf(live.run.state)
   return Effect.fnUntraced(function* (target: string, args: JsonObject) {
@@ -89,7 +89,7 @@ export const beginRehearsal = (attempt: Attempt, read: Read) => {
       { outer: attempt.call, settled: new Set(), trace: undefined }
     )
     const asks = call.outcome === undefined ? yield* ruleInRehearsal(live, call, gatherRulings(attempt)) : []
-    const rehearsed: Rehearsed = {
+    const rehearsed: RehearsedCall = {
       name,
       given: args,
       arguments: call.prepared?.arguments ?? args,
@@ -114,7 +114,7 @@ const rehearseWork = (
   live: Live,
   call: Call,
   asks: ReadonlyArray<Ask>,
-  read: Read,
+  read: RunReading,
   inRehearsal: InRehearsal
 ): Effect.Effect<void, unknown, unknown> => {
   if (call.tool?.annotations.readOnly === true) {
@@ -138,12 +138,12 @@ const rehearseWork = (
 // ---- Grants
 
 /** Allows a tool the calls that a person approved. */
-export const grant = (attempt: Attempt, calls: ReadonlyArray<Rehearsed> = []): void => {
+export const grant = (attempt: Attempt, calls: ReadonlyArray<RehearsedCall> = []): void => {
   if (calls.length > 0) attempt.granted = [...(attempt.granted ?? []), ...calls]
 }
 
 /** Takes the grant of a call, which counts once. */
-export const takeGrant = (attempt: Attempt, name: string, args: JsonObject): Rehearsed | undefined => {
+export const takeGrant = (attempt: Attempt, name: string, args: JsonObject): RehearsedCall | undefined => {
   const { granted } = attempt
   if (granted === undefined || granted.length === 0) return undefined
   const key = canonical(args)

@@ -10,7 +10,7 @@ import type { Tool } from "../../Tool.ts"
 import { describeArguments } from "../../ToolCall.ts"
 import type { Live } from "../live.ts"
 import { digestOf } from "../toolset.ts"
-import { type Asked, isInTime } from "./gatekeepers.ts"
+import { type RuledCall, isInTime } from "./gatekeepers.ts"
 
 const every: ReadonlyArray<Choice> = ["approve", "edit", "reject", "respond"]
 
@@ -32,7 +32,7 @@ const describe = (call: PreparedCall, { description, reason }: Terms): string =>
 /** Returns the earlier request about a call if it still counts, else a new one. */
 export const requestOf = (
   live: Live,
-  { call, prepared, tool }: Asked,
+  { call, prepared, tool }: RuledCall,
   { by, terms }: Ask
 ): { readonly request: Request; readonly isNew: boolean } => {
   const pendingRequest = requestFor(

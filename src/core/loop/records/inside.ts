@@ -20,10 +20,10 @@ import type { Child } from "../../thread/suspension.ts"
 import type { ToolContext } from "../../ToolContext.ts"
 import { text } from "../../ToolOutput.ts"
 import { type Spent, type Usage, zero } from "../../Usage.ts"
-import type { Attempt, Inside, Kept, Live, OpenCall } from "../live.ts"
+import type { Attempt, Inside, KeptRecord, Live, OpenCall } from "../live.ts"
 import { report } from "../report.ts"
 import { note, prefixOf, progressOf } from "./journal.ts"
-import { decodeDone, decodeProgress, type Done, type DoneOf, encodeDone } from "./records.ts"
+import { decodeDone, decodeProgress, type DoneRecord, type DoneOf, encodeDone } from "./records.ts"
 import { ownSnapshot } from "./store.ts"
 
 const root = "inside"
@@ -51,9 +51,9 @@ export const divide = (state: Snapshot): { readonly state: Snapshot; readonly in
       continue
     }
     const [, call = "", place = "", ...below] = name.split("/")
-    const records = getOrMake(inside, unescape(call), () => new Map<string, Kept>())
+    const records = getOrMake(inside, unescape(call), () => new Map<string, KeptRecord>())
     const before = records.get(unescape(place))
-    const record: Kept = {
+    const record: KeptRecord = {
       done: undefined,
       json: below.length === 0 ? json : before?.json,
       below: before?.below ?? new Map(),
@@ -79,7 +79,7 @@ export const ofEarlier = (children: { readonly [callId: string]: ReadonlyArray<C
     Object.entries(children).map(([callId, all]) => [
       callId,
       new Map(
-        all.map(({ agent, messages, rounds, state, usage }, index): [string, Kept] => [
+        all.map(({ agent, messages, rounds, state, usage }, index): [string, KeptRecord] => [
           `${earlier}${agent}#${index}`,
           {
             done: { _tag: "Child", agent, ends: [] },
@@ -122,15 +122,15 @@ const belowOf = (live: Live): ReadonlyArray<readonly [string, Json]> => [
   ["u", progressOf(live)]
 ]
 
-/** The key of {@link Bound}. A WeakMap would cost more than all else of an attempt. */
+/** The key of {@link BoundAttempt}. A WeakMap would cost more than all else of an attempt. */
 export const attemptKey = Symbol("effect-deepagents/attempt")
 
 /** The attempt of a `ToolContext`; `undefined` outside of an attempt. */
-export interface Bound {
+export interface BoundAttempt {
   readonly [attemptKey]?: Attempt | undefined
 }
 
-export const attemptOf = (context: ToolContext["Service"] & Bound): Attempt | undefined => context[attemptKey]
+export const attemptOf = (context: ToolContext["Service"] & BoundAttempt): Attempt | undefined => context[attemptKey]
 
 /** True where records are of use: the call may be run again, by a run that is resumed. */
 export const isKept = (live: Live): boolean => live.compiled.suspends || live.records.isJournaled
@@ -232,11 +232,11 @@ export const count = (attempt: Attempt, what: string): number => {
 const invalid = (live: Live, place: string, problem: string): AgentError =>
   new AgentError({ agent: live.run.agent, reason: { _tag: "InvalidState", slot: `${root}: ${place}`, problem } })
 
-const keptAt = ({ call, live }: Attempt, place: string): Kept | undefined =>
+const keptAt = ({ call, live }: Attempt, place: string): KeptRecord | undefined =>
   live.records.inside?.get(call.id)?.get(place)
 
 /** The record at a place, if there is one of this kind. */
-export const find = <Tag extends Done["_tag"]>(
+export const find = <Tag extends DoneRecord["_tag"]>(
   attempt: Attempt,
   place: string,
   tag: Tag
@@ -255,12 +255,12 @@ export const find = <Tag extends Done["_tag"]>(
     : Result.fail(invalid(attempt.live, place, `it is a record of another kind: ${done._tag}`))
 }
 
-const isOf = <Tag extends Done["_tag"]>(done: Done, tag: Tag): done is DoneOf<Tag> => done._tag === tag
+const isOf = <Tag extends DoneRecord["_tag"]>(done: DoneRecord, tag: Tag): done is DoneOf<Tag> => done._tag === tag
 
 /** Keeps a record. It is stored with the next step, or by `save`. */
-export const keep = ({ call, live }: Attempt, place: string, done: Done): void => {
+export const keep = ({ call, live }: Attempt, place: string, done: DoneRecord): void => {
   live.records.inside ??= new Map()
-  const records = getOrMake(live.records.inside, call.id, () => new Map<string, Kept>())
+  const records = getOrMake(live.records.inside, call.id, () => new Map<string, KeptRecord>())
   const record = records.get(place)
   if (record === undefined) records.set(place, { done, json: undefined, below: new Map(), live: undefined })
   else record.done = done

@@ -23,7 +23,7 @@ export type End = typeof End.Type
  * in it waits; `settled` are the requests by which it was let begin, for that once. A `Child` has the digest of the input that it
  * works on. An `Ask` without an answer waits for it.
  */
-export const Done = Schema.Union([
+export const DoneRecord = Schema.Union([
   Schema.TaggedStruct("Call", {
     id: Schema.String,
     arguments: JsonObject,
@@ -39,11 +39,11 @@ export const Done = Schema.Union([
   Schema.TaggedStruct("Step", { value: Json }),
   Schema.TaggedStruct("Ask", { id: Schema.String, answer: Schema.optionalKey(Json) })
 ])
-export type Done = typeof Done.Type
-export type DoneOf<Tag extends Done["_tag"]> = Extract<Done, { readonly _tag: Tag }>
+export type DoneRecord = typeof DoneRecord.Type
+export type DoneOf<Tag extends DoneRecord["_tag"]> = Extract<DoneRecord, { readonly _tag: Tag }>
 
-export const encodeDone = Schema.encodeSync(Done)
-export const decodeDone = Schema.decodeUnknownResult(Done)
+export const encodeDone = Schema.encodeSync(DoneRecord)
+export const decodeDone = Schema.decodeUnknownResult(DoneRecord)
 
 /** Usage, rounds and work of a sub-agent. Records of earlier versions have no work. */
 const Progress = Schema.Struct({ usage: Usage, rounds: Schema.Finite, spent: Schema.optionalKey(Spent) })

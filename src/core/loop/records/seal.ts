@@ -42,7 +42,7 @@ interface Signer {
   readonly gated: ReadonlyArray<AnySlot>
 }
 
-export interface Sealed {
+export interface SealedThread {
   readonly thread: Thread
   /** The reason why slots that gates read were set back. */
   readonly problem?: string | undefined
@@ -159,7 +159,7 @@ export const seal = Effect.fnUntraced(function* (
   thread: Thread,
   slots: ReadonlyArray<AnySlot>,
   isResumed: boolean
-): Effect.fn.Return<Sealed, SessionError> {
+): Effect.fn.Return<SealedThread, SessionError> {
   const key = Option.getOrUndefined(yield* Effect.serviceOption(SigningKey))
   if (key === undefined) return { thread, repairs: [] }
   const ledger = Option.getOrUndefined(yield* Effect.serviceOption(Ledger))

@@ -17,14 +17,14 @@ interface Cells {
   byName: Map<string, Cell> | undefined
 }
 
-export interface Shared extends Cells {
+export interface SharedCells extends Cells {
   writes: number
 }
 
 /** A store with the parts that the loop needs: the agent's own slots, and the shared slots. */
 export interface StateStore extends Store {
   readonly own: Cells
-  readonly shared: Shared
+  readonly shared: SharedCells
 }
 
 const write = (snapshot: { [slot: string]: Json }, { byName }: Cells): void => {
@@ -66,12 +66,12 @@ export interface Unread {
 export const make = (
   saved: Snapshot,
   declared: ReadonlyArray<AnySlot>,
-  parent: Shared | undefined,
+  parent: SharedCells | undefined,
   onChange: (slot: string, value: () => Json, isShared: boolean) => Effect.Effect<void>,
   unread: (one: Unread) => unknown
 ): Result.Result<StateStore, Unread> => {
   const own: Cells = { saved, byName: undefined }
-  const shared: Shared = parent ?? { saved, byName: undefined, writes: 0 }
+  const shared: SharedCells = parent ?? { saved, byName: undefined, writes: 0 }
   for (const slot of declared) {
     const json = saved[slot.name]
     if (json === undefined) continue

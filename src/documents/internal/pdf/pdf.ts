@@ -6,13 +6,13 @@ import * as Stream from "effect/Stream"
 import type { DocumentError, Input, Piece } from "../../../core/Document.ts"
 import { isNode } from "../../../support/effect/threads.ts"
 import { openHere } from "./pdfHere.ts"
-import type { Open } from "./pdfOpened.ts"
+import type { OpenFile } from "./pdfOpened.ts"
 import { makeOpener } from "./pdfThread.ts"
 
 const scan = "[no text on this page; it may be a scan or a picture]\n"
 
 /** Opens PDFs: in a thread on Node, and in the main thread elsewhere. */
-export const Opener = Context.Reference<Open>("effect-deepagents/documents/Documents/Opener", {
+export const Opener = Context.Reference<OpenFile>("effect-deepagents/documents/Documents/Opener", {
   defaultValue: () => (isNode() ? makeOpener({}) : openHere)
 })
 

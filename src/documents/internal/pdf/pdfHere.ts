@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type { DocumentError } from "../../../core/Document.ts"
 import { loadPackage, messageOf } from "../failure.ts"
-import { fail, failureOf, type Open } from "./pdfOpened.ts"
+import { fail, failureOf, type OpenFile } from "./pdfOpened.ts"
 import { openPages } from "./pdfPages.ts"
 
 const pageTime = "20 seconds"
@@ -18,7 +18,7 @@ const attempt = <A>(promise: () => Promise<A>): Effect.Effect<A, DocumentError> 
     })
   )
 
-export const openHere: Open = (bytes, password) =>
+export const openHere: OpenFile = (bytes, password) =>
   Effect.gen(function* () {
     const { getDocumentProxy } = yield* loadPackage(fail, "unpdf", () => import("unpdf"))
     const pages = yield* Effect.acquireRelease(

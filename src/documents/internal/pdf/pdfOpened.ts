@@ -7,15 +7,15 @@ import { makeFail } from "../failure.ts"
 export const fail = makeFail("PDF")
 
 /** An open document: the number of its pages, and the text of each. Its scope closes it. */
-export interface Opened {
+export interface OpenPdf {
   readonly count: number
   readonly text: (page: number) => Effect.Effect<string, DocumentError>
 }
 
-export type Open = (
+export type OpenFile = (
   bytes: Uint8Array,
   password: string | undefined
-) => Effect.Effect<Opened, DocumentError, Scope.Scope>
+) => Effect.Effect<OpenPdf, DocumentError, Scope.Scope>
 
 /** Converts an error of the parser by its name. */
 export const failureOf = (name: string, message: string, cause?: unknown): DocumentError =>

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { DocumentError } from "../../../core/Document.ts"
 import * as threads from "../../../support/effect/threads.ts"
 import type { Answer, Ask } from "./pdfMessages.ts"
-import { fail, failureOf, type Open } from "./pdfOpened.ts"
+import { fail, failureOf, type OpenFile } from "./pdfOpened.ts"
 
 interface Options {
   readonly timeout?: Duration.Input | undefined
@@ -31,7 +31,7 @@ const failTooLarge = (bytes: number): DocumentError =>
   fail("TooLarge", `it takes more than ${Math.round(bytes / megabyte)} MB of memory to read`)
 
 /** Makes a function that opens each document in its own thread. */
-export const makeOpener = ({ maxMemory = 512, timeout = "20 seconds" }: Options): Open => {
+export const makeOpener = ({ maxMemory = 512, timeout = "20 seconds" }: Options): OpenFile => {
   const pageTimeout = Duration.fromInputUnsafe(timeout)
   const describeTrouble =
     (heap: number) =>

@@ -11,8 +11,8 @@ import { cut } from "../../../support/text/text.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
 import type { Server } from "../../McpConfig.ts"
 import type { ServerTool } from "../model.ts"
-import type { Listed } from "../wire/sift.ts"
-import type { Supervised } from "../wire/supervisor.ts"
+import type { SiftedTools } from "../wire/sift.ts"
+import type { SupervisedServer } from "../wire/supervisor.ts"
 import { nameAll } from "./names.ts"
 
 const digestOf = ({ annotations, description, inputSchema, outputSchema }: Tool): string =>
@@ -46,7 +46,7 @@ const toolOf = (server: string, definition: Tool): Omit<ServerTool, "name"> => {
   }
 }
 
-interface Selected {
+interface SelectedTools {
   readonly tools: ReadonlyArray<Omit<ServerTool, "name">>
   readonly problems: ReadonlyArray<string>
 }
@@ -69,7 +69,7 @@ const encoder = new TextEncoder()
 const limitDefinitions = (
   { maxDefinition = 32_000, maxDefinitions = 256_000 }: Server,
   candidates: ReadonlyArray<Omit<ServerTool, "name">>
-): Selected => {
+): SelectedTools => {
   const large: Array<string> = []
   const excess: Array<string> = []
   let total = 0
@@ -100,7 +100,11 @@ const limitDefinitions = (
 const mostProblems = 20
 
 /** Keeps the tools that the configuration wants. A name comes once: it could not be told which one is called. */
-const select = (server: string, config: Server, { problems: faults, tools: definitions }: Listed): Selected => {
+const select = (
+  server: string,
+  config: Server,
+  { problems: faults, tools: definitions }: SiftedTools
+): SelectedTools => {
   const { pins = {}, tools: only } = config
   const names = new Set(definitions.map(({ name }) => name))
   const problems = [...faults]
@@ -128,10 +132,10 @@ const select = (server: string, config: Server, { problems: faults, tools: defin
 }
 
 /** Makes the catalog. What did not change is not made again. */
-export const makeCatalog = (servers: ReadonlyArray<Supervised>) =>
+export const makeCatalog = (servers: ReadonlyArray<SupervisedServer>) =>
   Effect.sync(() => {
-    const selections = new WeakMap<Listed, Selected>()
-    const selectionOf = ({ target, tools }: Supervised) =>
+    const selections = new WeakMap<SiftedTools, SelectedTools>()
+    const selectionOf = ({ target, tools }: SupervisedServer) =>
       Effect.map(SubscriptionRef.get(tools), (list) => {
         const cachedSelection = selections.get(list)
         if (cachedSelection !== undefined) return cachedSelection
@@ -140,7 +144,7 @@ export const makeCatalog = (servers: ReadonlyArray<Supervised>) =>
         if (list.tools.length > 0) selections.set(list, selection)
         return selection
       })
-    let last: { readonly of: ReadonlyArray<Selected>; readonly tools: ReadonlyArray<ServerTool> } = {
+    let last: { readonly of: ReadonlyArray<SelectedTools>; readonly tools: ReadonlyArray<ServerTool> } = {
       of: [],
       tools: []
     }
@@ -152,5 +156,8 @@ export const makeCatalog = (servers: ReadonlyArray<Supervised>) =>
       last = { of: filled, tools: bare.map((tool, index) => ({ ...tool, name: names[index] ?? tool.tool })) }
       return last.tools
     })
-    return { read, problemsOf: (server: Supervised) => Effect.map(selectionOf(server), ({ problems }) => problems) }
+    return {
+      read,
+      problemsOf: (server: SupervisedServer) => Effect.map(selectionOf(server), ({ problems }) => problems)
+    }
   })

@@ -10,7 +10,7 @@ import type { McpError } from "../../McpError.ts"
 import * as Errors from "../errors.ts"
 import type { Completable, Prompt, Resource, ResourceContent } from "../model.ts"
 import type { Session } from "../wire/session.ts"
-import type { Supervised } from "../wire/supervisor.ts"
+import type { SupervisedServer } from "../wire/supervisor.ts"
 import { blockOf, messagesOf, resourceContent } from "./results.ts"
 
 const about = (text: string | undefined): string => cut(visible(text ?? ""), 2_000)
@@ -18,7 +18,7 @@ const about = (text: string | undefined): string => cut(visible(text ?? ""), 2_0
 const has = (client: Client, what: "prompts" | "resources" | "completions"): boolean =>
   client.getServerCapabilities()?.[what] !== undefined
 
-const promptsOf = (server: Supervised, session: Session): Effect.Effect<ReadonlyArray<Prompt>, McpError> =>
+const promptsOf = (server: SupervisedServer, session: Session): Effect.Effect<ReadonlyArray<Prompt>, McpError> =>
   session.request(async (client, signal) => {
     if (!has(client, "prompts")) return []
     const { prompts } = await client.listPrompts({}, { cacheMode: "refresh", signal })
@@ -89,17 +89,17 @@ const updatesOf = (server: string, { client, subscribe }: Session, uri: string):
     : Stream.fail(Errors.unsupported(server, "subscriptions to resources"))
 
 /** The connection of a server that stands now. */
-const present = (server: Supervised): Effect.Effect<Session | undefined> =>
+const present = (server: SupervisedServer): Effect.Effect<Session | undefined> =>
   Effect.map(SubscriptionRef.get(server.state), (state) => (state._tag === "Connected" ? state.session : undefined))
 
 /** Makes the operations on lists. Resources are listed again when the server says that they changed. */
 export const make = (
-  all: ReadonlyArray<Supervised>,
-  settled: (server: Supervised) => Effect.Effect<void>,
-  find: (name: string) => Effect.Effect<Supervised, McpError>
+  all: ReadonlyArray<SupervisedServer>,
+  settled: (server: SupervisedServer) => Effect.Effect<void>,
+  find: (name: string) => Effect.Effect<SupervisedServer, McpError>
 ) => {
-  const listings = new WeakMap<Supervised, { readonly count: number; readonly list: ReadonlyArray<Resource> }>()
-  const listResources = (server: Supervised, session: Session) =>
+  const listings = new WeakMap<SupervisedServer, { readonly count: number; readonly list: ReadonlyArray<Resource> }>()
+  const listResources = (server: SupervisedServer, session: Session) =>
     Effect.suspend(() => {
       const { count } = server.edition
       const listing = listings.get(server)
@@ -109,7 +109,7 @@ export const make = (
       )
     })
   /** Asks the servers that are there. */
-  const gather = <A>(ask: (server: Supervised, session: Session) => Effect.Effect<ReadonlyArray<A>, McpError>) =>
+  const gather = <A>(ask: (server: SupervisedServer, session: Session) => Effect.Effect<ReadonlyArray<A>, McpError>) =>
     Effect.map(
       Effect.forEach(
         all,

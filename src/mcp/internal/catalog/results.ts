@@ -49,7 +49,7 @@ export const blockOf = (block: ContentBlock): Content.Block => {
   }
 }
 
-const sourceOf = (block: ContentBlock): ReadonlyArray<Sources.Cited> => {
+const sourceOf = (block: ContentBlock): ReadonlyArray<Sources.CitedSource> => {
   if (block.type === "resource_link") {
     const { description, name, title = name, uri } = block
     return [Sources.make({ url: uri, title, snippet: description })]

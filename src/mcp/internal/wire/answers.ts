@@ -44,13 +44,13 @@ export const understood = (message: JSONRPCMessage): JSONRPCMessage => {
 }
 
 /** Reads a message before the client does. */
-export type Read = (message: JSONRPCMessage) => JSONRPCMessage
+export type ReadMessage = (message: JSONRPCMessage) => JSONRPCMessage
 
 /**
  * Reads messages over HTTP before the client does. A stream that ends without the answer fails its request, since the
  * client's transport reports nothing. A resumable stream is resumed first.
  */
-export const answering = (transport: Transport, read: Read): Transport => {
+export const answering = (transport: Transport, read: ReadMessage): Transport => {
   const open = new Set<Id>()
   const send = transport.send.bind(transport)
   let handler: Transport["onmessage"]

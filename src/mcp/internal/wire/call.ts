@@ -35,7 +35,7 @@ export type Inbound =
   | { readonly _tag: "Log"; readonly level: string; readonly logger: string | undefined; readonly data: unknown }
 
 /** A call that is open. `owner` is the run that it belongs to. */
-export interface Open {
+export interface OpenCall {
   readonly owner: string
   readonly tell: (inbound: Inbound) => void
 }
@@ -116,14 +116,14 @@ const mailbox = <A, E>() => {
 const defaultMost = 3_600_000
 
 /** An open call, as it is watched. `deadline` is the time at which it is given up, `isBusy` while nothing counts. */
-interface Watched {
+interface WatchedCall {
   readonly deadline: () => number
   readonly isBusy: () => boolean
   readonly giveUp: () => void
 }
 
 /** Gives up calls without a sign of life. One fiber for all of a connection: that costs a call nothing. */
-const watch = (watched: ReadonlySet<Watched>, some: Latch.Latch, limit: number) =>
+const watch = (watched: ReadonlySet<WatchedCall>, some: Latch.Latch, limit: number) =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
     while (true) {
@@ -147,7 +147,7 @@ interface Line {
   readonly callTimeout: number | undefined
   readonly maxCallTime: number | undefined
   readonly send: Send
-  readonly open: Set<Open>
+  readonly open: Set<OpenCall>
   readonly failure: (error: unknown) => McpError
 }
 
@@ -176,7 +176,7 @@ export const make = ({
     const scope = yield* Effect.scope
     const limit = callTimeout ?? defaultTimeout
     const most = Math.max(limit, maxCallTime ?? defaultMost)
-    const watched = new Set<Watched>()
+    const watched = new Set<WatchedCall>()
     const some = Latch.makeUnsafe(false)
     yield* Effect.forkScoped(watch(watched, some, limit))
     return <E, R>(
@@ -205,7 +205,7 @@ export const make = ({
             )
           } else box.tell(inbound)
         }
-        const call: Open & Watched = {
+        const call: OpenCall & WatchedCall = {
           owner,
           tell,
           deadline: () => Math.min(since + limit, end),

@@ -3,7 +3,7 @@ import type { Transport } from "@modelcontextprotocol/client"
 import type { FetchLike } from "../../../support/http/fetchLike.ts"
 import { revealed } from "../../../support/store/redacted.ts"
 import type { HttpServer } from "../../McpConfig.ts"
-import { answering, type Read } from "./answers.ts"
+import { answering, type ReadMessage } from "./answers.ts"
 import { collector, type Frame } from "./framing.ts"
 import type { Sdk } from "./sdk.ts"
 
@@ -136,7 +136,7 @@ export const open = (
   url: URL,
   isOld: boolean,
   fetch: FetchLike,
-  read: Read
+  read: ReadMessage
 ): HttpTransport => {
   const options = { fetch, requestInit: { headers: revealed(config.headers) } }
   if (isOld) return { transport: answering(new sdk.SSEClientTransport(url, options), read) }

@@ -17,7 +17,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { neededVariables } from "../../../support/effect/environment.ts"
 import type { StdioServer } from "../../McpConfig.ts"
-import { type Read, understood } from "./answers.ts"
+import { type ReadMessage, understood } from "./answers.ts"
 import { type Frame, lines, parse } from "./framing.ts"
 
 /** The time that a server has to end by itself once its input has ended, and once it was asked to. */
@@ -64,7 +64,7 @@ export const open = (
   config: StdioServer,
   maxMessage: number,
   notes: Notes,
-  readFirst: Read
+  readFirst: ReadMessage
 ): Effect.Effect<Transport & { readonly pid: number }, PlatformError, ChildProcessSpawner | Scope.Scope> =>
   Effect.gen(function* () {
     const spawner = yield* ChildProcessSpawner

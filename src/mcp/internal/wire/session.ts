@@ -23,14 +23,14 @@ import type { HttpServer, Server, StdioServer } from "../../McpConfig.ts"
 import type { McpError } from "../../McpError.ts"
 import * as Errors from "../errors.ts"
 import type * as Secrets from "../secrets.ts"
-import type { Read } from "./answers.ts"
+import type { ReadMessage } from "./answers.ts"
 import * as Call from "./call.ts"
 import * as Http from "./http.ts"
 import * as Listening from "./listening.ts"
 import * as Process from "./process.ts"
 import type { Sdk } from "./sdk.ts"
 import * as Send from "./send.ts"
-import { type Listed, siftTools } from "./sift.ts"
+import { type SiftedTools, siftTools } from "./sift.ts"
 import * as Subscriptions from "./subscriptions.ts"
 
 /** The surroundings of connections. */
@@ -58,9 +58,9 @@ export interface Target {
 }
 
 /** The lists of a server that changed. */
-export type Changed = "tools" | "prompts" | "resources"
+export type ChangedList = "tools" | "prompts" | "resources"
 
-const all: ReadonlyArray<Changed> = ["tools", "prompts", "resources"]
+const all: ReadonlyArray<ChangedList> = ["tools", "prompts", "resources"]
 
 /** A connection that stands. */
 export interface Session {
@@ -70,8 +70,8 @@ export interface Session {
   /** Done when the connection is lost, with the reason. */
   readonly loss: Deferred.Deferred<McpError>
   /** The next list that changed. However often it does meanwhile, it is said once. */
-  readonly changed: Effect.Effect<Changed>
-  readonly listTools: Effect.Effect<Listed, McpError>
+  readonly changed: Effect.Effect<ChangedList>
+  readonly listTools: Effect.Effect<SiftedTools, McpError>
   /** Asks the server for something. A connection that turns out to be lost is given up. */
   readonly request: <A>(ask: (client: Client, signal: AbortSignal) => Promise<A>) => Effect.Effect<A, McpError>
   readonly call: Call.Call
@@ -89,17 +89,17 @@ const answered = <A>(answer: Deferred.Deferred<A, string>): Promise<A> =>
   observed(Effect.runPromise(Effect.mapError(Deferred.await(answer), (problem) => new Error(problem))))
 
 /** Makes the client, with the answers to a server's questions. */
-const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: ReadonlySet<Call.Open>) => {
+const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: ReadonlySet<Call.OpenCall>) => {
   const { config, traits } = target
-  const news = Effect.runSync(Queue.unbounded<Changed>())
-  const untold = new Set<Changed>()
-  const hasChanged = (what: Changed): void => {
+  const news = Effect.runSync(Queue.unbounded<ChangedList>())
+  const untold = new Set<ChangedList>()
+  const hasChanged = (what: ChangedList): void => {
     if (untold.has(what)) return
     untold.add(what)
     Queue.offerUnsafe(news, what)
   }
   const changed = Effect.tap(Queue.take(news), (what) => Effect.sync(() => untold.delete(what)))
-  const onChanged = (what: Changed) => ({
+  const onChanged = (what: ChangedList) => ({
     autoRefresh: false,
     debounceMs: 50,
     onChanged: () => hasChanged(what)
@@ -125,7 +125,7 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
     listMaxPages: 1_000
   })
   /** Finds the call that a server's message belongs to: the only open call, or a call of the only run. */
-  const ownerOf = (): Call.Open | undefined => {
+  const ownerOf = (): Call.OpenCall | undefined => {
     const calls = [...open]
     const [first] = calls
     return first !== undefined && calls.every(({ owner }) => owner === first.owner) ? first : undefined
@@ -158,21 +158,34 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
   return { client, changed, hasChanged }
 }
 
-interface Opened {
+interface OpenTransport {
   readonly transport: Transport
   readonly leave?: () => Promise<void>
   readonly pid?: number
 }
 
-const openProcess = (target: Target, config: StdioServer, around: Surroundings, notes: Process.Notes, read: Read) =>
+const openProcess = (
+  target: Target,
+  config: StdioServer,
+  around: Surroundings,
+  notes: Process.Notes,
+  read: ReadMessage
+) =>
   around.starting
     .withPermits(1)(Process.open(config, around.maxMessage, notes, read))
     .pipe(
-      Effect.map((transport): Opened => ({ transport, pid: transport.pid })),
+      Effect.map((transport): OpenTransport => ({ transport, pid: transport.pid })),
       Effect.mapError((error) => Errors.notStarted(target.name, config, error))
     )
 
-const openHttp = (sdk: Sdk, target: Target, config: HttpServer, around: Surroundings, last: Http.Outcome, read: Read) =>
+const openHttp = (
+  sdk: Sdk,
+  target: Target,
+  config: HttpServer,
+  around: Surroundings,
+  last: Http.Outcome,
+  read: ReadMessage
+) =>
   Effect.gen(function* () {
     const address = reveal(config.url)
     const url = URL.parse(address)
@@ -206,19 +219,19 @@ const attempt = (
   Effect.gen(function* () {
     const { config, log, name } = target
     const time = connectTimeoutOf(config)
-    const calls = new Set<Call.Open>()
+    const calls = new Set<Call.OpenCall>()
     const { changed, client, hasChanged } = makeClient(sdk, target, around, calls)
     const loss = Deferred.makeUnsafe<McpError>()
     const giveUp = (error: McpError): void => void Deferred.doneUnsafe(loss, Effect.succeed(error))
     let stderr = ""
     const leftOut: Array<string> = []
-    const readMessage: Read = (message) =>
+    const readMessage: ReadMessage = (message) =>
       siftTools(sdk, target.secrets.maskMessage(message), (problem) => leftOut.push(problem))
     const note = (text: string): void => {
       log.add(text)
       stderr = `${stderr}${text}`.slice(-mostSaid)
     }
-    const opened: Opened = yield* config.type === "stdio"
+    const opened: OpenTransport = yield* config.type === "stdio"
       ? openProcess(target, config, around, { add: note }, readMessage)
       : openHttp(sdk, target, config, around, last, readMessage)
     const { leave, pid, transport } = opened

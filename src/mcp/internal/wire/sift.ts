@@ -8,7 +8,7 @@ import { oneLine } from "../../../support/text/untrusted.ts"
 import type { Sdk } from "./sdk.ts"
 
 /** The tools of a server, and why others are left out. */
-export interface Listed {
+export interface SiftedTools {
   readonly tools: ReadonlyArray<Tool>
   readonly problems: ReadonlyArray<string>
 }

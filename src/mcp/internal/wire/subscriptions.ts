@@ -9,7 +9,7 @@ import * as Listening from "./listening.ts"
 
 type Request = <A>(ask: (client: Client, signal: AbortSignal) => Promise<A>) => Effect.Effect<A, McpError>
 
-interface Subscribed {
+interface Subscription {
   readonly listeners: Set<() => void>
   readonly leave: Effect.Effect<unknown, McpError>
 }
@@ -17,7 +17,7 @@ interface Subscribed {
 /** Makes what subscribes: by a request of the older protocol, by a stream of the newer one. */
 export const make = (client: Client, request: Request): Effect.Effect<Subscribe, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const subscriptions = new Map<string, Subscribed>()
+    const subscriptions = new Map<string, Subscription>()
     const lock = Semaphore.makeUnsafe(1)
     const tell = (uri: string): void => {
       for (const listener of subscriptions.get(uri)?.listeners ?? []) listener()

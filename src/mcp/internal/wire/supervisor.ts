@@ -14,7 +14,7 @@ import * as Errors from "../errors.ts"
 import { pauseAfter, wentWell } from "./pauses.ts"
 import * as Sdk from "./sdk.ts"
 import * as Session from "./session.ts"
-import type { Listed } from "./sift.ts"
+import type { SiftedTools } from "./sift.ts"
 
 /** State of a connection. */
 export type State =
@@ -23,10 +23,10 @@ export type State =
   | { readonly _tag: "Broken"; readonly error: McpError; readonly retryAt: number | undefined }
 
 /** A server that is looked after. `tools` stay when the connection is lost, until it could not be made again. */
-export interface Supervised {
+export interface SupervisedServer {
   readonly target: Session.Target
   readonly state: SubscriptionRef.SubscriptionRef<State>
-  readonly tools: SubscriptionRef.SubscriptionRef<Listed>
+  readonly tools: SubscriptionRef.SubscriptionRef<SiftedTools>
   /** Counts how often lists other than that of the tools may have changed. */
   readonly edition: { count: number }
   readonly wake: Latch.Latch
@@ -39,7 +39,7 @@ const patience = 3
 /** So long a request waits for a lost connection. */
 const waiting = "10 seconds"
 
-const noTools: Listed = { tools: [], problems: [] }
+const noTools: SiftedTools = { tools: [], problems: [] }
 
 /**
  * Only a person can mend it: to try again by itself would show them the same page again and again. So it is with a server
@@ -49,7 +49,7 @@ const isFinal = ({ reason }: McpError, invalid: number): boolean =>
   reason === "Unauthorized" || reason === "MissingPackage" || invalid >= patience
 
 /** Reads the tools again after a change. A failure keeps the known ones. */
-const follow = (supervised: Supervised, session: Session.Session) =>
+const follow = (supervised: SupervisedServer, session: Session.Session) =>
   Effect.forever(
     Effect.flatMap(session.changed, (what) => {
       if (what !== "tools") {
@@ -64,7 +64,7 @@ const follow = (supervised: Supervised, session: Session.Session) =>
   )
 
 /** One connection, from its beginning to its end, which is a failure. */
-const connection = (supervised: Supervised, around: Session.Surroundings, onConnected: () => void) =>
+const connection = (supervised: SupervisedServer, around: Session.Surroundings, onConnected: () => void) =>
   Effect.gen(function* () {
     const { state, target, tools } = supervised
     const sdk = yield* Sdk.load(target.name)
@@ -90,7 +90,7 @@ const errorOf = (server: string, cause: Cause.Cause<McpError>): McpError => {
 
 /** Supervises a server until interruption. After a final failure it tries again only on request. */
 export const run = (
-  supervised: Supervised,
+  supervised: SupervisedServer,
   around: Session.Surroundings
 ): Effect.Effect<never, never, ChildProcessSpawner> =>
   Effect.gen(function* () {
@@ -131,7 +131,7 @@ export const run = (
   })
 
 /** Makes what looks after a server. */
-export const make = (target: Session.Target): Effect.Effect<Supervised> =>
+export const make = (target: Session.Target): Effect.Effect<SupervisedServer> =>
   Effect.gen(function* () {
     const state = yield* SubscriptionRef.make<State>({ _tag: "Connecting" })
     // A lost connection stays listed for a moment.
@@ -165,7 +165,7 @@ export const make = (target: Session.Target): Effect.Effect<Supervised> =>
   })
 
 /** Waits until the first attempt is over, successful or not. */
-export const settled = ({ state }: Supervised): Effect.Effect<void> =>
+export const settled = ({ state }: SupervisedServer): Effect.Effect<void> =>
   Effect.gen(function* () {
     const now = yield* SubscriptionRef.get(state)
     if (now._tag !== "Connecting") return
@@ -176,7 +176,7 @@ export const settled = ({ state }: Supervised): Effect.Effect<void> =>
   })
 
 /** Makes the connection at once, or anew. */
-export const reconnect = ({ state, target, wake }: Supervised): Effect.Effect<void> =>
+export const reconnect = ({ state, target, wake }: SupervisedServer): Effect.Effect<void> =>
   Effect.gen(function* () {
     const now = yield* SubscriptionRef.get(state)
     yield* Latch.open(wake)

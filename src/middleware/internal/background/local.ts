@@ -13,7 +13,7 @@ import { CurrentRun } from "../../../core/Run.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
 import { fromUnknown } from "../../../core/ToolError.ts"
 import { add, type Usage, zero } from "../../../core/Usage.ts"
-import { type Ask, type Ending, type Session, type Worker } from "../../BackgroundTasks.ts"
+import { type Ask, type TaskEnd, type Session, type Worker } from "../../BackgroundTasks.ts"
 import type { Fork } from "../../Subagents.ts"
 import { withoutOpenTurn } from "../handoffs.ts"
 import { Beside } from "../ledger.ts"
@@ -25,7 +25,7 @@ export const Depth = Context.Reference<number>("effect-deepagents/middleware/Bac
   defaultValue: () => 0
 })
 
-const endingOf = (result: AgentResult<unknown>): Ending =>
+const endingOf = (result: AgentResult<unknown>): TaskEnd =>
   result.stopReason === "suspended"
     ? {
         status: "suspended",
@@ -41,7 +41,7 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
   let earlierUsage: Usage = zero
   let spending: Usage = zero
 
-  const work = (input: Agent.Input, options: Agent.RunOptions): Effect.Effect<Ending, unknown, unknown> =>
+  const work = (input: Agent.Input, options: Agent.RunOptions): Effect.Effect<TaskEnd, unknown, unknown> =>
     Effect.gen(function* () {
       const handle = yield* Agent.start(agent, input, options)
       current = handle
@@ -77,7 +77,7 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
       )
     )
 
-  const startRun = (ask: Ask): Effect.Effect<Ending, unknown, unknown> => {
+  const startRun = (ask: Ask): Effect.Effect<TaskEnd, unknown, unknown> => {
     const then = last === undefined ? { history } : { history: last.messages, state: last.state }
     switch (ask._tag) {
       case "Start":
@@ -95,9 +95,9 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
     begin: (ask) =>
       Effect.succeed(
         Effect.suspend(() => startRun(ask)).pipe(
-          Effect.catch((error) => Effect.succeed<Ending>({ status: "failed", text: fromUnknown(error).message })),
+          Effect.catch((error) => Effect.succeed<TaskEnd>({ status: "failed", text: fromUnknown(error).message })),
           // The agent gets the services of the task's start, whoever sends later messages.
-          (effect) => Effect.updateContext(effect as Effect.Effect<Ending>, () => context)
+          (effect) => Effect.updateContext(effect as Effect.Effect<TaskEnd>, () => context)
         )
       ),
     steer: (message) =>

@@ -7,16 +7,16 @@ import { type Usage, zero } from "../../../core/Usage.ts"
 import type { UsedUp } from "../ledger.ts"
 import type { Client, Failure, RemoteRun } from "./remoteClient.ts"
 import { answerOf, askedOf, errorOf, Id, type RunAnswer, type ThreadAnswer, usageOf } from "./remoteWire.ts"
-import { type Ask, type Ending, type Reason, type Session, TaskError } from "./task.ts"
+import { type Ask, type TaskEnd, type Reason, type Session, TaskError } from "./task.ts"
 
 /** Data for another process to resume a task: its place on its server, and whether it waited for a person. */
 const Kept = Schema.Struct({ threadId: Id, runId: Id, wasAsked: Schema.Boolean })
-export type Kept = typeof Kept.Type
+export type SessionRecord = typeof Kept.Type
 
 const decode = Schema.decodeUnknownResult(Kept)
 
 /** Decodes the stored data, if it is valid. */
-export const decodeKept = (json: Json): Kept | undefined => {
+export const decodeKept = (json: Json): SessionRecord | undefined => {
   const result = decode(json)
   return Result.isSuccess(result) ? result.success : undefined
 }
@@ -41,7 +41,7 @@ export interface Account {
 export const makeSession = (
   client: Client,
   pollInterval: number,
-  record: Kept | undefined,
+  record: SessionRecord | undefined,
   { spent, usedUp }: Account
 ): Session => {
   let run: RemoteRun | undefined = record
@@ -75,7 +75,7 @@ export const makeSession = (
    * Reads the state of a thread with an interrupted run: it waits for a person, was resumed by a decision, or was
    * stopped.
    */
-  const interruptedIn = Effect.fnUntraced(function* (threadId: string): Effect.fn.Return<Ending, Failure> {
+  const interruptedIn = Effect.fnUntraced(function* (threadId: string): Effect.fn.Return<TaskEnd, Failure> {
     for (;;) {
       const thread = yield* threadOf(threadId)
       const question = askedOf(thread)
@@ -93,7 +93,7 @@ export const makeSession = (
   const endingOf = Effect.fnUntraced(function* (
     { threadId }: RemoteRun,
     answer: typeof RunAnswer.Type
-  ): Effect.fn.Return<Ending, Failure> {
+  ): Effect.fn.Return<TaskEnd, Failure> {
     if (answer.status === "success") {
       return { status: "completed", text: answerOf(yield* threadOf(threadId)) }
     }
@@ -104,7 +104,7 @@ export const makeSession = (
   })
 
   /** Polls a run until it ends. */
-  const poll = (mine: RemoteRun): Effect.Effect<Ending> =>
+  const poll = (mine: RemoteRun): Effect.Effect<TaskEnd> =>
     Effect.gen(function* () {
       for (;;) {
         const answer = yield* retryPoll(client.getRun(mine))
@@ -118,7 +118,7 @@ export const makeSession = (
       }
     }).pipe(
       Effect.catch(({ isPassing, problem }) =>
-        Effect.succeed<Ending>(
+        Effect.succeed<TaskEnd>(
           isPassing
             ? { status: "lost", text: `${problem} Whether it came to an end there is not known.` }
             : { status: "failed", text: problem }
@@ -139,7 +139,7 @@ export const makeSession = (
     return poll(newRun)
   })
 
-  const begin = (ask: Ask): Effect.Effect<Effect.Effect<Ending>, TaskError> => {
+  const begin = (ask: Ask): Effect.Effect<Effect.Effect<TaskEnd>, TaskError> => {
     switch (ask._tag) {
       case "Start":
         return client.createThread.pipe(

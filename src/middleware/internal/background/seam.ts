@@ -7,7 +7,7 @@ import * as Middleware from "../../../core/Middleware.ts"
 import type { Run } from "../../../core/Run.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { BackgroundTasks, isOpen, type Task, type Worker } from "../../BackgroundTasks.ts"
-import { absorb, background, change, type Known, type Record } from "./state.ts"
+import { absorb, background, change, type TaskList, type Record } from "./state.ts"
 
 /** The `source` of the message that reports finished tasks. */
 export const source = "background-tasks"
@@ -78,7 +78,7 @@ export const look = Effect.fnUntraced(function* (
 })
 
 /** Updates the thread's records of its open tasks. */
-export const refresh = Effect.fnUntraced(function* (settings: Settings, run: Run, current: Known) {
+export const refresh = Effect.fnUntraced(function* (settings: Settings, run: Run, current: TaskList) {
   for (const record of current.tasks) {
     if (!isOpen(record.status)) continue
     const task = yield* look(settings, current.group, record)

@@ -27,10 +27,10 @@ export const Record = Schema.Struct({
 export type Record = typeof Record.Type
 
 const Known = Schema.Struct({ group: Schema.String, next: Schema.Finite, tasks: Schema.Array(Record) })
-export type Known = typeof Known.Type
+export type TaskList = typeof Known.Type
 
 /** The tasks of a thread: an agent's own, and in each checkpoint. `null` before the first. */
-export const background = AgentState.slot<Known | null, unknown>("backgroundTasks", {
+export const background = AgentState.slot<TaskList | null, unknown>("backgroundTasks", {
   schema: Schema.NullOr(Known),
   initial: null
 })
@@ -52,7 +52,7 @@ export const groupOf = Effect.fnUntraced(function* (state: Store) {
 export const find = (state: Store, id: string): Effect.Effect<Record | undefined> =>
   Effect.map(state.get(background), (current) => current?.tasks.find((record) => record.id === id))
 
-const edit = (state: Store, f: (current: Known) => Known): Effect.Effect<void> =>
+const edit = (state: Store, f: (current: TaskList) => TaskList): Effect.Effect<void> =>
   state.update(background, (current) => (current === null ? null : f(current)))
 
 /** Changes the record of one task. */

@@ -16,7 +16,7 @@ import { IdGenerator } from "../../../core/IdGenerator.ts"
 import { fromUnknown } from "../../../core/ToolError.ts"
 import * as ToolOutput from "../../../core/ToolOutput.ts"
 import { defined } from "../../../support/json/defined.ts"
-import { type Ask, type Ending, type Reason, type Service, type Session, type Task, TaskError } from "./task.ts"
+import { type Ask, type TaskEnd, type Reason, type Service, type Session, type Task, TaskError } from "./task.ts"
 
 /** Limits of supervision. `maxDuration` is in milliseconds. */
 interface Limits {
@@ -84,7 +84,7 @@ const makeTurns = (limits: Limits, scope: Scope.Scope, onEnd: (task: Task) => vo
     for (const [key] of over.slice(0, Math.max(0, over.length - limits.keep))) entries.delete(key)
   }
 
-  const end = Effect.fnUntraced(function* (entry: Entry, ending: Ending) {
+  const end = Effect.fnUntraced(function* (entry: Entry, ending: TaskEnd) {
     const updatedAt = yield* Clock.currentTimeMillis
     const { pending = [], status, text } = ending
     entry.task = { ...entry.task, status, text: bounded(text), pending, updatedAt }
@@ -99,8 +99,8 @@ const makeTurns = (limits: Limits, scope: Scope.Scope, onEnd: (task: Task) => vo
 
   const endingOf = Effect.fnUntraced(function* (
     entry: Entry,
-    exit: Exit.Exit<Option.Option<Ending>, TaskError>
-  ): Effect.fn.Return<Ending> {
+    exit: Exit.Exit<Option.Option<TaskEnd>, TaskError>
+  ): Effect.fn.Return<TaskEnd> {
     if (Exit.isSuccess(exit)) {
       if (Option.isSome(exit.value)) return exit.value.value
       yield* Effect.ignore(entry.session.cancel)
@@ -118,7 +118,7 @@ const makeTurns = (limits: Limits, scope: Scope.Scope, onEnd: (task: Task) => vo
   })
 
   /** Waits for the end of a turn in the background. */
-  const supervise = Effect.fnUntraced(function* (entry: Entry, work: Effect.Effect<Ending, TaskError>) {
+  const supervise = Effect.fnUntraced(function* (entry: Entry, work: Effect.Effect<TaskEnd, TaskError>) {
     const { turn } = entry.task
     entry.fiber = yield* work.pipe(
       Effect.timeoutOption(longest(entry)),

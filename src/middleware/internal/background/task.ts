@@ -85,7 +85,7 @@ export type Ask =
   | { readonly _tag: "Resume" }
 
 /** The end of a task's turn. */
-export interface Ending {
+export interface TaskEnd {
   readonly status: Exclude<Status, "running">
   readonly text: string
   readonly pending?: ReadonlyArray<Request> | undefined
@@ -98,7 +98,7 @@ export interface Ending {
  * values.
  */
 export interface Session {
-  readonly begin: (ask: Ask) => Effect.Effect<Effect.Effect<Ending, TaskError>, TaskError>
+  readonly begin: (ask: Ask) => Effect.Effect<Effect.Effect<TaskEnd, TaskError>, TaskError>
   readonly steer: (message: string) => Effect.Effect<"told" | "ended" | "begin">
   readonly cancel: Effect.Effect<void, TaskError>
   readonly usage: () => Usage | undefined

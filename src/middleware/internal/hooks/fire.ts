@@ -39,7 +39,7 @@ export const fits = (matcher: string | undefined, names: ReadonlyArray<string>):
 }
 
 /** The joined answer, and the hooks that gave none. */
-export interface Fired {
+export interface HookOutcome {
   readonly verdict: Verdict
   readonly failures: ReadonlyArray<HookFailed>
 }
@@ -92,7 +92,7 @@ export const fireHooks = <R>(
   event: HookEvent,
   names: ReadonlyArray<string>,
   input: JsonObject
-): Effect.Effect<Fired, never, R> => {
+): Effect.Effect<HookOutcome, never, R> => {
   const due = hooks.filter((hook) => hook.event === event && fits(hook.matcher, names))
   if (due.length === 0) return Effect.succeed({ verdict: {}, failures: [] })
   const body = { hook_event_name: event, ...input }

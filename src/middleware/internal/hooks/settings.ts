@@ -15,7 +15,7 @@ export interface FromSettings {
   readonly problems: ReadonlyArray<string>
 }
 
-type Handled = Hook<ChildProcessSpawner | HttpClient.HttpClient>["handler"]
+type Handler = Hook<ChildProcessSpawner | HttpClient.HttpClient>["handler"]
 
 const stringsOf = (value: Json | undefined): { readonly [name: string]: string } =>
   Object.fromEntries(
@@ -24,7 +24,7 @@ const stringsOf = (value: Json | undefined): { readonly [name: string]: string }
     )
   )
 
-const handlerOf = (entry: JsonObject, place: Place): Handled | string => {
+const handlerOf = (entry: JsonObject, place: Place): Handler | string => {
   const { command: text, headers, path, type = "command", url } = entry
   if (type === "command") {
     return typeof text === "string" && text.trim() !== "" ? command(text, place) : "a command hook needs a `command`"

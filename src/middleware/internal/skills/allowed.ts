@@ -4,23 +4,23 @@ import { normaliseName } from "../../../support/text/names.ts"
 import { isPattern } from "./scan.ts"
 
 /** The tools that an active skill allows, by name. */
-export interface Allowed {
+export interface Allowance {
   readonly skills: ReadonlyArray<string>
   readonly tools: ReadonlyArray<string>
   readonly turn: string
 }
 
-type Named = Pick<ToolDefinition, "annotations" | "name">
+type NamedTool = Pick<ToolDefinition, "annotations" | "name">
 
 /** Reports whether an entry of `allowed-tools` is the name of a tool, or an alias of it. */
-const isFor = (entry: string, { annotations, name }: Named): boolean =>
+const isFor = (entry: string, { annotations, name }: NamedTool): boolean =>
   [name, ...(annotations.aliases ?? [])].some((one) => normaliseName(one) === normaliseName(entry))
 
 /**
  * Translates `allowed-tools` to the names of these tools. An entry for no tool stays, as a tool may come later. Entries
  * about arguments can't be enforced, and allow nothing.
  */
-export const toolNames = (entries: ReadonlyArray<string>, tools: ReadonlyArray<Named>): ReadonlyArray<string> => [
+export const toolNames = (entries: ReadonlyArray<string>, tools: ReadonlyArray<NamedTool>): ReadonlyArray<string> => [
   ...new Set(
     entries
       .filter((entry) => !isPattern(entry))
@@ -29,7 +29,7 @@ export const toolNames = (entries: ReadonlyArray<string>, tools: ReadonlyArray<N
 ]
 
 /** Reports whether a tool may be used. */
-export const allows = ({ tools }: Pick<Allowed, "tools">, tool: Named): boolean =>
+export const allows = ({ tools }: Pick<Allowance, "tools">, tool: NamedTool): boolean =>
   tools.some((entry) => isFor(entry, tool))
 
 /** The tools that two skills both allow. */

@@ -133,13 +133,17 @@ const explain = (fields: unknown, issue: SchemaIssue.Issue): ReadonlyArray<Field
   })
 
 /** A skill's file. `body` is the text after the frontmatter, from line `bodyLine` of the file on (counted from 1). */
-export interface Parsed {
+export interface SkillFile {
   readonly manifest: Manifest
   readonly body: string
   readonly bodyLine: number
 }
 
-const readFile = (yaml: Yaml, file: string, directory: string): Result.Result<Parsed, ReadonlyArray<FieldProblem>> => {
+const readFile = (
+  yaml: Yaml,
+  file: string,
+  directory: string
+): Result.Result<SkillFile, ReadonlyArray<FieldProblem>> => {
   const parts = splitFile(file)
   if (parts === undefined) {
     return Result.fail(
@@ -173,5 +177,5 @@ const readFile = (yaml: Yaml, file: string, directory: string): Result.Result<Pa
 }
 
 /** Reads the beginning of a `SKILL.md`, in a directory of that name. */
-export const parse = (file: string, directory: string): Effect.Effect<Parsed, ReadonlyArray<FieldProblem>> =>
+export const parse = (file: string, directory: string): Effect.Effect<SkillFile, ReadonlyArray<FieldProblem>> =>
   Effect.flatMap(yaml, (loaded) => Effect.fromResult(readFile(loaded, file, directory)))

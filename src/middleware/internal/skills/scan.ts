@@ -29,7 +29,7 @@ export interface Problem {
 }
 
 /** The skills by name, and the problems in the order of the sources. */
-export interface Found {
+export interface ScanResult {
   readonly skills: ReadonlyArray<Skill>
   readonly problems: ReadonlyArray<Problem>
 }
@@ -102,7 +102,7 @@ const inSource = Effect.fnUntraced(function* (backend: Service, source: string):
 /** Scans all sources. Later sources replace earlier ones' skills of the same name. */
 export const scan = Effect.fnUntraced(function* (
   sources: ReadonlyArray<string>
-): Effect.fn.Return<Found, never, Backend> {
+): Effect.fn.Return<ScanResult, never, Backend> {
   const backend = yield* Backend
   const all = (yield* Effect.forEach(sources, (source) => inSource(backend, source))).flat()
   const byName = new Map(all.flatMap(({ skill }) => (skill === undefined ? [] : [[skill.name, skill] as const])))

@@ -13,7 +13,7 @@ import { type Counter, type Frame, makeMeter, type Meter, noFrame, nothingCounte
 import { makeViewer, type View } from "./view.ts"
 
 /** A background summary: of everything up to `through` that `fold` does not cover. */
-export interface Pending {
+export interface PendingFold {
   readonly through: Ref
   readonly fold: Fold | undefined
   readonly fiber: Fiber.Fiber<Result.Result<string, unknown>>
@@ -43,7 +43,7 @@ export interface Memory {
   author: Author | undefined
   /** The last request of this run. */
   lastRequest: ModelRequest | undefined
-  pending: Pending | undefined
+  pending: PendingFold | undefined
 }
 
 /** Measures of conversations. */

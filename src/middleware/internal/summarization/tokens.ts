@@ -65,13 +65,13 @@ export interface Frame {
 export const noFrame = (): Frame => ({ prompt: "", tools: [], promptTokens: 0, toolTokens: 0 })
 
 /** The cached tokens of a counter: of tools and schemas, and of messages with and without vision. */
-export interface Counted {
+export interface TokenCache {
   readonly definitions: WeakMap<object, number>
   readonly seen: WeakMap<Message, number>
   readonly unseen: WeakMap<Message, number>
 }
 
-export const nothingCounted = (): Counted => ({
+export const nothingCounted = (): TokenCache => ({
   definitions: new WeakMap(),
   seen: new WeakMap(),
   unseen: new WeakMap()
@@ -81,7 +81,7 @@ export const nothingCounted = (): Counted => ({
 const worthKeeping = 64
 
 /** Makes a meter. The next run on a conversation finds its messages counted. */
-export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen, unseen }: Counted): Meter => {
+export const makeMeter = (counter: Counter, vision: boolean, { definitions, seen, unseen }: TokenCache): Meter => {
   const messages = vision ? seen : unseen
 
   const countOnce = <K extends object>(key: K, count: (key: K) => number): number => {

@@ -15,7 +15,7 @@ const Hidden = Schema.Struct({
   isServers: Schema.Boolean,
   isAnswer: Schema.Boolean
 })
-export type Hidden = typeof Hidden.Type
+export type HiddenText = typeof Hidden.Type
 
 const prefix = "hidden."
 
@@ -43,7 +43,7 @@ export const count: AgentState.Slot<typeof Count.Type> = AgentState.slot("hidden
   }
 })
 
-export const at = (id: string): AgentState.Slot<Hidden | null> => slotOf(id)
+export const at = (id: string): AgentState.Slot<HiddenText | null> => slotOf(id)
 
 export const slotPrefix = prefix
 
@@ -74,7 +74,7 @@ export const wholeName = (text: string): Name | undefined => {
 const wordRule = /^[A-Za-z_][\w-]{0,31}$/
 
 /** The fields of an object, each with the name that it has for the model. A key that may be prose is numbered. */
-const fieldsOf = (value: JsonObject, { isServers, typed }: Hidden) =>
+const fieldsOf = (value: JsonObject, { isServers, typed }: HiddenText) =>
   Object.entries(value).map(([key, one], index) => ({
     key,
     one,
@@ -95,7 +95,7 @@ const isTyped = (text: string, field: string, typed: ReadonlyArray<string>): boo
 type Visit = (leaf: Json, name: Name, isTyped: boolean) => Json
 
 /** Makes a value with each of its leaves replaced. */
-const replace = (hidden: Hidden, value: Json, name: Name, field: string, visit: Visit): Json => {
+const replace = (hidden: HiddenText, value: Json, name: Name, field: string, visit: Visit): Json => {
   const step = (one: Json, path: string, field: string): Json =>
     replace(hidden, one, { ...name, path: [...name.path, path] }, field, visit)
   if (Array.isArray(value)) return value.map((one, index) => step(one, String(index), field))
@@ -113,7 +113,7 @@ const replace = (hidden: Hidden, value: Json, name: Name, field: string, visit: 
 const textOfName = ({ id, path }: Name): string => `{{${[id, ...path].join(".")}}}`
 
 /** A result as the model is shown it: names in place of texts. */
-export const textOfHidden = (id: string, hidden: Hidden): string => {
+export const textOfHidden = (id: string, hidden: HiddenText): string => {
   const value = replace(hidden, hidden.value, { id, path: [] }, "", (leaf, name, isTyped) =>
     isTyped ? leaf : textOfName(name)
   )
@@ -121,7 +121,7 @@ export const textOfHidden = (id: string, hidden: Hidden): string => {
 }
 
 /** The leaves of a result whose whole values stand for themselves. */
-export const typedLeaves = (hidden: Hidden): ReadonlyArray<string | number> => {
+export const typedLeaves = (hidden: HiddenText): ReadonlyArray<string | number> => {
   // The reader's answer may look like a typed value, but the text may control it.
   if (hidden.isAnswer) return []
   const leaves: Array<string | number> = []
@@ -134,7 +134,7 @@ export const typedLeaves = (hidden: Hidden): ReadonlyArray<string | number> => {
 
 /** The part of a result that a name is for, and whether it is a whole value of a typed field. */
 export const partAt = (
-  hidden: Hidden,
+  hidden: HiddenText,
   { path }: Name
 ): { readonly value: Json; readonly isTyped: boolean } | undefined => {
   let value: Json = hidden.value

@@ -18,7 +18,7 @@ export interface Words {
 }
 
 /** The part of a tool that rules are for. */
-export type Ruled = Pick<PreparedCall, "name" | "annotations">
+export type RuledTool = Pick<PreparedCall, "name" | "annotations">
 
 /**
  * The words, compiled. Lists that restrict (`untrusted`, `acts`) match however a name is spelt. Lists that loosen match
@@ -47,21 +47,21 @@ export const compile = ({ acts, harmless, hosts = [], servers, strict, trusted, 
 })
 
 /** True for a tool of an MCP server. A name with a server's prefix counts, whoever offers it. */
-export const isServers = ({ annotations, name }: Ruled): boolean =>
+export const isServers = ({ annotations, name }: RuledTool): boolean =>
   annotations.server !== undefined || name.includes("__")
 
 /** Tells whether a missing annotation of a tool counts as the worse answer. */
-export const isStrictOn = ({ isStrict, servers }: Rules, { annotations }: Ruled): boolean =>
+export const isStrictOn = ({ isStrict, servers }: Rules, { annotations }: RuledTool): boolean =>
   isStrict && (annotations.server === undefined || !servers.has(annotations.server))
 
-export const isOutside = (tool: Ruled): boolean => tool.annotations.openWorld === true || isServers(tool)
+export const isOutside = (tool: RuledTool): boolean => tool.annotations.openWorld === true || isServers(tool)
 
 /** Tells whether a list that loosens names this tool. A server's tool is named with its server's prefix. */
-export const isNamed = (names: { readonly has: (name: string) => boolean }, tool: Ruled): boolean =>
+export const isNamed = (names: { readonly has: (name: string) => boolean }, tool: RuledTool): boolean =>
   names.has(tool.name) && (tool.annotations.server === undefined || tool.name.includes("__"))
 
 /** Tells whether results of a tool hold text that nobody vouches for. */
-export const isSource = (rules: Rules, tool: Ruled): boolean => {
+export const isSource = (rules: Rules, tool: RuledTool): boolean => {
   if (rules.untrusted.has(normaliseName(tool.name))) return true
   if (isNamed(rules.trusted, tool)) return false
   const { openWorld, untrusted } = tool.annotations
@@ -69,7 +69,7 @@ export const isSource = (rules: Rules, tool: Ruled): boolean => {
 }
 
 /** Tells whether calls of a tool change or send something. */
-export const isDeed = (rules: Rules, tool: Ruled): boolean => {
+export const isDeed = (rules: Rules, tool: RuledTool): boolean => {
   if (rules.acts.has(normaliseName(tool.name))) return true
   if (isNamed(rules.harmless, tool)) return false
   const { destructive, lasting, openWorld, readOnly } = tool.annotations
@@ -126,7 +126,7 @@ export const says = (words: string, text: string): boolean =>
  */
 export const strangeAddresses = (
   rules: Rules,
-  { annotations, arguments: args, ...tool }: Ruled & { readonly arguments: JsonObject },
+  { annotations, arguments: args, ...tool }: RuledTool & { readonly arguments: JsonObject },
   words: () => string
 ): ReadonlyArray<string> => {
   const whole = { ...tool, annotations }

@@ -87,10 +87,10 @@ const Outer = Context.Reference<AgentState.Store | undefined>("effect-deepagents
   defaultValue: () => undefined
 })
 
-type Tool = TaintRules.Ruled
+type Tool = TaintRules.RuledTool
 
 /** The way of HiddenResults, in place of marking a conversation by the results of its tools. */
-export interface Hiding {
+export interface ResultHider {
   /** Hides the result of a call from the model. */
   readonly hide: (
     rules: Rules,
@@ -235,7 +235,7 @@ const describing = (rules: Rules) => {
   }
 }
 
-const rulings = (rules: Rules, hiding: Hiding | undefined, except: Options["except"]) => {
+const rulings = (rules: Rules, hiding: ResultHider | undefined, except: Options["except"]) => {
   const describe = describing(rules)
   return Effect.fnUntraced(function* (run: Run, calls: ReadonlyArray<Middleware.PreparedCall>) {
     const current = yield* describe(run, yield* run.state.get(labels))
@@ -258,7 +258,7 @@ const rulings = (rules: Rules, hiding: Hiding | undefined, except: Options["exce
 }
 
 /** Marks a run by its start: the marks of the run that began it, and the results in its history. */
-const begin = (rules: Rules, hiding: Hiding | undefined) =>
+const begin = (rules: Rules, hiding: ResultHider | undefined) =>
   Effect.fnUntraced(function* (run: Run) {
     const outer = yield* Outer
     if (outer !== undefined && run.depth === 0) {
@@ -288,7 +288,7 @@ const begin = (rules: Rules, hiding: Hiding | undefined) =>
   })
 
 /** The parts of the middleware. */
-export const parts = (options: Options, hiding?: Hiding): Middleware.Parts => {
+export const parts = (options: Options, hiding?: ResultHider): Middleware.Parts => {
   const rules = rulesOf(options)
   return {
     name,

@@ -3,7 +3,7 @@
  * of the history, and at the hints of the request, or else at the end of the user's turn before, which was the end of
  * the last request.
  */
-import type { Encoded, Place } from "./history.ts"
+import type { EncodedHistory, Place } from "./history.ts"
 import type { CacheControl, Message, Part, Prompt } from "./wire.ts"
 
 const limit = 4
@@ -99,7 +99,7 @@ const inOrder = (marks: ReadonlyArray<Mark>): ReadonlyArray<Mark> => {
  * with its lifetime. `ttl` is that of automatic breakpoints, `undefined` for none.
  */
 interface Marks {
-  readonly places: Encoded["places"]
+  readonly places: EncodedHistory["places"]
   readonly hints: ReadonlyArray<number>
   readonly own: ReadonlyMap<number, Lifetime>
   readonly ttl: Lifetime | undefined

@@ -3,7 +3,7 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type { FileBlock, ImageBlock, TextBlock } from "../../../core/Content.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
-import { dataOf, type Dialect, type Shown } from "../turn/dialect.ts"
+import { dataOf, type Dialect, type GivenContent } from "../turn/dialect.ts"
 import { inlineOf } from "../turn/inline.ts"
 import type { Turn } from "../turn/normalize.ts"
 import { isVerbatim, toLayout } from "./layout.ts"
@@ -71,7 +71,7 @@ const documentSource = (block: FileBlock): DocumentPart["source"] => {
 }
 
 /** Writes content of a person or a tool. Content that the API can't carry was replaced before, by the dialect. */
-export const shownPart = (block: Shown): TextPart | ImagePart | DocumentPart => {
+export const shownPart = (block: GivenContent): TextPart | ImagePart | DocumentPart => {
   switch (block.type) {
     case "text":
       return { type: "text", text: block.text }
@@ -108,7 +108,7 @@ export const marksOf = (turns: ReadonlyArray<Turn>): ReadonlyMap<number, "5m" | 
 
 /** Writes content of a message, whose documents may be cited if its options say so. */
 export const shownParts = (
-  content: ReadonlyArray<Shown>,
+  content: ReadonlyArray<GivenContent>,
   options: JsonObject | undefined
 ): ReadonlyArray<TextPart | ImagePart | DocumentPart> => {
   const parts = content.map(shownPart)

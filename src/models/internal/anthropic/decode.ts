@@ -4,13 +4,13 @@
  */
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
-import type { Pricing } from "../facts/facts.ts"
+import type { PriceUsage } from "../facts/facts.ts"
 import { type Call, makeAssembler, type Speech } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { placeOf } from "../wire/read.ts"
 import { isVerbatim } from "./layout.ts"
-import { type Called, finishTurn, objectOf, type Said, text } from "./message.ts"
+import { type CallData, finishTurn, objectOf, type BlockData, text } from "./message.ts"
 import { count, noCounts, usageOf } from "./usage.ts"
 
 /** A fault of an answer: it breaks the protocol, or it is the provider's own error. */
@@ -21,18 +21,18 @@ export type Fault =
 /** The context of a decoder: the names of the tools, prices, ids, and the way to report a fault. */
 export interface Reading {
   readonly names: ToolNames
-  readonly priced: Pricing
+  readonly priced: PriceUsage
   readonly makeId: () => string
   readonly fail: (fault: Fault) => ModelError
 }
 
 const broken = (problem: string): Fault => ({ _tag: "Protocol", problem })
 
-type Block = Speech<Said> | Call<Called>
+type Block = Speech<BlockData> | Call<CallData>
 
 /** Makes a decoder for one answer. Events and blocks of types that are not known say nothing. */
 export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink): TurnDecoder<unknown> => {
-  const turn = makeAssembler<Said, Called>(sink, makeId)
+  const turn = makeAssembler<BlockData, CallData>(sink, makeId)
   /** Blocks by their index; `undefined` stands for one of an unknown type. */
   const blocks = new Map<number, Block | undefined>()
   const counts = noCounts()
@@ -41,14 +41,14 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
   let filtered = false
   let isDone = false
 
-  const call = (start: JsonObject, isHosted: boolean): Call<Called> => {
+  const call = (start: JsonObject, isHosted: boolean): Call<CallData> => {
     const wireName = text(start["name"])
     const name = isHosted ? wireName : names.own(wireName)
     const id = text(start["id"]) || (isHosted ? "" : makeId())
     return turn.addCall({ id, name, isHosted, data: { start } })
   }
 
-  const startCall = (start: JsonObject, isHosted: boolean): Call<Called> => {
+  const startCall = (start: JsonObject, isHosted: boolean): Call<CallData> => {
     const begun = call(start, isHosted)
     turn.start(begun)
     return begun

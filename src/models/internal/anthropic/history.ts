@@ -95,18 +95,18 @@ const resultParts = (turn: AiTurn): ReadonlyArray<Part> => {
   return [...results, ...media]
 }
 
-interface Spoken {
+interface SpokenParts {
   readonly assistant: ReadonlyArray<Part>
   readonly user: ReadonlyArray<Part>
 }
 
-interface Pairing {
+interface ToolPairing {
   readonly asked?: string | undefined
   readonly answered?: string | undefined
 }
 
 /** The ids that a turn's blocks of Anthropic's own tools have, in order. */
-const verbatimIds = (turn: Turn): ReadonlyArray<Pairing> => {
+const verbatimIds = (turn: Turn): ReadonlyArray<ToolPairing> => {
   const layout = turn.role === "ai" ? layoutOf(turn) : []
   return layout.flatMap((item) =>
     typeof item === "string" ? [] : [{ asked: askedBy(item), answered: answeredBy(item) }]
@@ -119,7 +119,7 @@ const verbatimIds = (turn: Turn): ReadonlyArray<Pairing> => {
  */
 const unpaired = (
   turns: ReadonlyArray<Turn>,
-  idsOf: (turn: Turn) => ReadonlyArray<Pairing>
+  idsOf: (turn: Turn) => ReadonlyArray<ToolPairing>
 ): ReadonlyMap<Turn, ReadonlySet<string>> => {
   const open = new Map<string, Turn>()
   const unpairedIds = new Map<Turn, Set<string>>()
@@ -166,7 +166,7 @@ const continued = (before: Message, content: ReadonlyArray<Part>): Message => {
   return whole
 }
 
-const encodeTurn = (turn: Turn, names: ToolNames, unpairedIds: ReadonlySet<string>): Spoken => {
+const encodeTurn = (turn: Turn, names: ToolNames, unpairedIds: ReadonlySet<string>): SpokenParts => {
   switch (turn.role) {
     case "system":
       return { assistant: [], user: [shownPart(placeholders.systemAsHuman(turn.text))] }
@@ -183,7 +183,7 @@ export interface Place {
   readonly block: number
 }
 
-export interface Encoded {
+export interface EncodedHistory {
   readonly messages: ReadonlyArray<Message>
   /** The last block of each message of the history that is asked for, by its index. */
   readonly places: ReadonlyMap<number, Place>
@@ -194,8 +194,8 @@ export interface Encoded {
  * turns. `wanted` are indices of the history of which the place is asked.
  */
 export const makeHistoryEncoder = () => {
-  let cache = new WeakMap<Turn, Spoken & { readonly unpairedKey: string }>()
-  const ids = new WeakMap<Turn, ReadonlyArray<Pairing>>()
+  let cache = new WeakMap<Turn, SpokenParts & { readonly unpairedKey: string }>()
+  const ids = new WeakMap<Turn, ReadonlyArray<ToolPairing>>()
   let namesKey: ToolNames | undefined
 
   return (
@@ -203,7 +203,7 @@ export const makeHistoryEncoder = () => {
     names: ToolNames,
     wanted: ReadonlySet<number>,
     changesOf: (turn: Turn) => ReadonlyArray<Part>
-  ): Encoded => {
+  ): EncodedHistory => {
     if (names !== namesKey) {
       cache = new WeakMap()
       namesKey = names
@@ -221,7 +221,7 @@ export const makeHistoryEncoder = () => {
       const block = (messages[message]?.content.length ?? 0) - 1 - back
       if (wanted.has(index) && block >= 0) places.set(index, { message, block })
     }
-    const idsOf = (turn: Turn): ReadonlyArray<Pairing> => {
+    const idsOf = (turn: Turn): ReadonlyArray<ToolPairing> => {
       const own = ids.get(turn) ?? verbatimIds(turn)
       ids.set(turn, own)
       return own

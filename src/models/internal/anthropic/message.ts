@@ -14,14 +14,14 @@ import { dataKey } from "./content.ts"
 import { isPlain, isVerbatim, type Layout } from "./layout.ts"
 
 /** Data of a text or a thought. */
-export interface Said {
+export interface BlockData {
   readonly citations: Array<JsonObject>
   signature: string
   readonly redacted?: string
 }
 
 /** Data of a call: the block with which it began. A hosted call, or the result of one, goes back verbatim. */
-export interface Called {
+export interface CallData {
   start: JsonObject
 }
 
@@ -53,7 +53,7 @@ export const text = (value: Json | undefined): string => (typeof value === "stri
 export const objectOf = (value: Json | undefined): JsonObject => (isObject(value) ? value : {})
 
 /** Returns the input of a call as text: the streamed text, else its initial value. */
-const inputOf = ({ data, raw }: Call<Called>): string => {
+const inputOf = ({ data, raw }: Call<CallData>): string => {
   const { input } = data.start
   const began = isObject(input) && Object.keys(input).length > 0
   return raw.trim() === "" && began ? JSON.stringify(input) : raw
@@ -61,7 +61,7 @@ const inputOf = ({ data, raw }: Call<Called>): string => {
 
 const own = (data: JsonObject) => (isEmpty(data) ? {} : { providerData: { [dataKey]: data } })
 
-const blockOf = ({ data, kind, text }: Speech<Said>): Block | undefined => {
+const blockOf = ({ data, kind, text }: Speech<BlockData>): Block | undefined => {
   const { citations, redacted, signature } = data
   if (kind === "reasoning") {
     if (text === "" && signature === "" && redacted === undefined) return undefined
@@ -72,7 +72,7 @@ const blockOf = ({ data, kind, text }: Speech<Said>): Block | undefined => {
   return { type: "text", text, ...cited(citations, text), ...(citations.length === 0 ? {} : own({ citations })) }
 }
 
-const verbatimPart = (call: Call<Called>): JsonObject => {
+const verbatimPart = (call: Call<CallData>): JsonObject => {
   const { start } = call.data
   if (!("input" in start)) return start
   const input = Result.match(toCall({ id: "", name: "verbatim", raw: inputOf(call), cut: false }), {
@@ -88,7 +88,7 @@ const wordOf = (place: Order[number]): Layout[number] | undefined => {
 }
 
 /** Builds the whole message and emits it. */
-export const finishTurn = (turn: Assembler<Said, Called>, { filtered, start, stop, usage }: Answer): void => {
+export const finishTurn = (turn: Assembler<BlockData, CallData>, { filtered, start, stop, usage }: Answer): void => {
   const raw = text(stop["stop_reason"])
   const mapped = valueAt(stops, raw)
   const last = turn.pieces.at(-1)

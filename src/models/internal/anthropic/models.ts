@@ -3,7 +3,7 @@ import type { Ability } from "../../../core/ChatModel.ts"
 import type { Prices } from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { type Catalogue, shipped } from "../facts/catalogue.ts"
-import { findIn, type ModelFacts, type Pricing, pricingOf } from "../facts/facts.ts"
+import { findIn, type ModelFacts, type PriceUsage, pricingOf } from "../facts/facts.ts"
 
 /** The abilities and limits of a Claude model. */
 export interface Profile {
@@ -122,7 +122,7 @@ export const pricing = (
   { facts }: Profile,
   ttl: "5m" | "1h",
   factor = 1
-): { readonly prices: Prices; readonly cost: Pricing } | undefined => {
+): { readonly prices: Prices; readonly cost: PriceUsage } | undefined => {
   if (facts?.prices === undefined) return undefined
   const prices = pricesOf(facts.prices, ttl, factor)
   return { prices, cost: pricingOf({ ...facts, prices }) }

@@ -49,7 +49,7 @@ export interface Encoding {
  * A body, the tool names in it, the beta features that it needs, the parts of an output schema that are not enforced,
  * and the images and files that can't be sent.
  */
-export interface Encoded {
+export interface EncodedRequest {
   readonly body: Body
   readonly names: ToolNames
   readonly betas: ReadonlyArray<string>
@@ -120,12 +120,12 @@ const canThink = (thinking: Thinking | undefined, messages: ReadonlyArray<Messag
 }
 
 /** Facts for writing tools. */
-interface Writing {
+interface ToolWriting {
   readonly isStrict: boolean
   readonly serverTools: ReadonlyArray<JsonObject>
 }
 
-const toolOf = (tool: ToolDefinition, names: ToolNames, { isStrict, serverTools }: Writing): Tool => {
+const toolOf = (tool: ToolDefinition, names: ToolNames, { isStrict, serverTools }: ToolWriting): Tool => {
   const schema = toolSchema(tool.parameters, "anthropic")
   const strict = isStrict ? strictSchema(schema) : undefined
   return {
@@ -237,7 +237,7 @@ const settingsOf = ({ settings: own }: Encoding, request: ModelRequest) => {
  * Makes an encoder for one session. It remembers the last tools: a request without tools in a conversation with calls
  * is sent with them and an order not to call, which keeps the cache. It fails with the name of a reserved parameter.
  */
-export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Result.Result<Encoded, string>) => {
+export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Result.Result<EncodedRequest, string>) => {
   const { fields, model, remote } = encoding
   const normalize = makeNormalizer(dialect(remote))
   const encodeHistory = makeHistoryEncoder()

@@ -7,7 +7,7 @@ import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
 import { isObject } from "../../../core/Json.ts"
 import { isModelError, type ModelError } from "../../../core/ModelError.ts"
 import { fromAsyncArrays } from "../../../support/effect/asyncIterable.ts"
-import type { Pricing } from "../facts/facts.ts"
+import type { PriceUsage } from "../facts/facts.ts"
 import { makeSessions, type Write } from "../turn/session.ts"
 import { makeEfforts } from "../turn/thinking.ts"
 import type { Origin } from "../wire/errors.ts"
@@ -22,7 +22,7 @@ import { rejectUncalled } from "./toolOptions.ts"
 import type { Body } from "./wire.ts"
 
 /** A request that is ready to be sent. `text` is the JSON of its body. */
-export interface Outgoing {
+export interface OutgoingRequest {
   readonly body: Body
   readonly text: string
   readonly betas: ReadonlyArray<string>
@@ -32,7 +32,7 @@ export interface Outgoing {
 }
 
 /** Sends a request and gives the events of the answer, parsed as JSON and not checked: those that came together. */
-export type Send = (request: Outgoing) => Promise<AsyncIterable<ReadonlyArray<unknown>>>
+export type Send = (request: OutgoingRequest) => Promise<AsyncIterable<ReadonlyArray<unknown>>>
 
 /** The parts of a session. `secrets` must not be in any error; `idle` is how long to wait for
  * an event (milliseconds); `priced` puts a price on usage. */
@@ -43,7 +43,7 @@ export interface Setup {
   readonly open: Effect.Effect<Send, never, Scope.Scope>
   readonly secrets: ReadonlyArray<string>
   readonly idle: number
-  readonly priced: Pricing
+  readonly priced: PriceUsage
   /** The access token of a request, if each has its own. */
   readonly accessToken?: Effect.Effect<Redacted.Redacted, ModelError> | undefined
 }

@@ -9,14 +9,14 @@ import { readServerEvents } from "../wire/serverEvents.ts"
 import type { Vertex } from "../wire/vertex.ts"
 import { betaHeader, clientOptions, type Connection } from "./connection.ts"
 import { requestError } from "./failure.ts"
-import { isLast, type Outgoing, type Send } from "./session.ts"
+import { isLast, type OutgoingRequest, type Send } from "./session.ts"
 import { eventsOf } from "./wholeAnswer.ts"
 import type { Prompt } from "./wire.ts"
 
 export interface Transport {
   readonly send: Send
   /** The headers of a request by itself: its version of the API, and its beta features. */
-  readonly headersOf: (request: Pick<Outgoing, "betas" | "body">) => Record<string, string>
+  readonly headersOf: (request: Pick<OutgoingRequest, "betas" | "body">) => Record<string, string>
   /** Calls the SDK once. */
   readonly call: <A>(use: (client: AnthropicSdk, signal: AbortSignal) => Promise<A>) => Effect.Effect<A, ModelError>
   readonly countTokens: (
@@ -79,7 +79,7 @@ export const make = Effect.fnUntraced(function* (
     catch: (cause) => requestError(origin, cause)
   })
   const plain = {
-    headersOf: ({ betas, body }: Pick<Outgoing, "betas" | "body">) => ({
+    headersOf: ({ betas, body }: Pick<OutgoingRequest, "betas" | "body">) => ({
       ...versionHeader(body),
       ...betaHeader(connection, betas)
     }),

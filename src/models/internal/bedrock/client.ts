@@ -43,7 +43,7 @@ export type Ask = (body: Body, collectTexts: NonNullable<Origin["said"]>) => Str
 const packageName = "@aws-sdk/client-bedrock-runtime"
 
 /** The part of the SDK's request that is sent. */
-interface Sent {
+interface SentRequest {
   readonly method: string
   readonly protocol: string
   readonly hostname: string
@@ -73,7 +73,7 @@ const makeHandler = (fetch: typeof globalThis.fetch) => {
     metadata: { handlerProtocol: "http/1.1" },
     updateHttpClientConfig: () => undefined,
     httpHandlerConfigs: () => ({}),
-    handle: async (request: Sent, options?: { readonly abortSignal?: unknown }) => {
+    handle: async (request: SentRequest, options?: { readonly abortSignal?: unknown }) => {
       const { body, headers, hostname, method, path, port, protocol } = request
       const { abortSignal } = options ?? {}
       const response = await fetch(`${protocol}//${hostname}${port === undefined ? "" : `:${port}`}${path}`, {

@@ -25,7 +25,7 @@ export interface DecodeContext {
 }
 
 /** Data of a text or a thought. A citation and a signature come in pieces behind it. */
-interface Said {
+interface BlockData {
   readonly citations: Array<JsonObject>
   signature: string
   redacted: string
@@ -85,7 +85,7 @@ const hostedPart = ({ data, raw }: Call<JsonObject>): JsonObject => {
 
 const blockOf =
   (model: string) =>
-  ({ data, kind, text }: Speech<Said>): Content.Block => {
+  ({ data, kind, text }: Speech<BlockData>): Content.Block => {
     if (kind === "text") return { ...Content.text(text), ...cited(data.citations, text) }
     const { redacted, signature } = data
     return Content.reasoning(text, {
@@ -95,14 +95,14 @@ const blockOf =
 
 /** Makes the decoder of one turn. */
 export const makeDecoder = ({ makeId, names, origin }: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
-  const turn = makeAssembler<Said, JsonObject>(sink, makeId)
-  const speeches = new Map<number, Speech<Said>>()
+  const turn = makeAssembler<BlockData, JsonObject>(sink, makeId)
+  const speeches = new Map<number, Speech<BlockData>>()
   const calls = new Map<number, Call<JsonObject>>()
   const results = new Map<number, Array<JsonObject>>()
   let stop: string | undefined
   let usage: JsonObject | undefined
 
-  const speechAt = (index: number, kind: Speech["kind"]): Speech<Said> => {
+  const speechAt = (index: number, kind: Speech["kind"]): Speech<BlockData> => {
     const open = speeches.get(index)
     if (open?.kind === kind) return open
     const speech = turn.speak(kind, { citations: [], signature: "", redacted: "" })

@@ -9,7 +9,7 @@ import { profileOf } from "../anthropic/models.ts"
 import { overlay, type WireNames } from "../openai/parameters.ts"
 import { toolSchema } from "../schema/toolSchema.ts"
 import { narrow, type SimpleRequest } from "../turn/choice.ts"
-import { dataOf, type Dialect, type Shown } from "../turn/dialect.ts"
+import { dataOf, type Dialect, type GivenContent } from "../turn/dialect.ts"
 import { arrange } from "../turn/layout.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
 import type { Losses } from "../turn/session.ts"
@@ -33,7 +33,7 @@ export interface Settings {
 }
 
 /** A request, and the means to read its answer. */
-export interface Written extends Losses {
+export interface BedrockRequest extends Losses {
   readonly body: Body
   readonly names: ToolNames
 }
@@ -85,7 +85,7 @@ const callPart = ({ arguments: args, id, name, raw }: AnsweredCall, names: ToolN
 const makeTurnWriter = (settings: Settings) => {
   const { family } = settings
   let documents = 0
-  const shownPart = (block: Shown): Part =>
+  const shownPart = (block: GivenContent): Part =>
     // The dialect lets nothing through that is no part.
     block.type === "text"
       ? { text: block.text }
@@ -290,7 +290,7 @@ export const makeWriter = (settings: Settings) => {
     specs = tools.map((tool) => specOf(tool, names, family))
   }
 
-  return (fullRequest: ModelRequest): Result.Result<Written, string> => {
+  return (fullRequest: ModelRequest): Result.Result<BedrockRequest, string> => {
     const request = narrow(fullRequest)
     const { damaged, system, turns } = normalize(request.messages)
     const calls = turns.some((turn) => turn.role === "ai" && turn.calls.length > 0)

@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import * as Agent from "../../../core/Agent.ts"
 import { ChatModel } from "../../../core/ChatModel.ts"
 import { type JsonObject, stringify } from "../../../core/Json.ts"
-import type { Asked } from "../../../support/decisions/format.ts"
+import type { DecisionRequest } from "../../../support/decisions/format.ts"
 import { fieldOf, promptOf, questionsOf, readAnswer } from "../../../support/decisions/letters.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
 import { quote } from "../../../support/text/untrusted.ts"
@@ -17,7 +17,10 @@ type ChatOptions = { readonly certainty?: number | undefined; readonly logprobs?
 
 /** Answers all decisions in one turn of a model. */
 const decideBy = (model: ChatModel["Service"], { certainty = 0.9, logprobs }: ChatOptions) =>
-  Effect.fnUntraced(function* ({ decisions, state }: Asked): Effect.fn.Return<DecisionModel.ProviderResponse, AiError> {
+  Effect.fnUntraced(function* ({
+    decisions,
+    state
+  }: DecisionRequest): Effect.fn.Return<DecisionModel.ProviderResponse, AiError> {
     const isByToken = logprobs !== undefined
     const questions = questionsOf(decisions)
     const agent = Agent.make({

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { isModelError, type ModelError } from "../../../core/ModelError.ts"
-import type { Asked, Format } from "../../../support/decisions/format.ts"
+import type { DecisionRequest, Format } from "../../../support/decisions/format.ts"
 import { bearer, type GivenHeaders } from "../../../support/store/redacted.ts"
 import { toReason } from "../../bridges/internal/effectAi/errors.ts"
 import { readFailure } from "../openai/failure.ts"
@@ -52,7 +52,7 @@ export const makeServer = (
     failure: readFailure
   })
   const decide = Effect.fnUntraced(function* (
-    request: Asked
+    request: DecisionRequest
   ): Effect.fn.Return<DecisionModel.ProviderResponse, ModelError> {
     const body = write({ ...request, state: wellFormedJson(request.state) }, model)
     const { origin, text } = yield* post(body, () => textsOf(request.state, "arguments"))

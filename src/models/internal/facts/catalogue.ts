@@ -51,7 +51,7 @@ const File = Schema.Struct({
 })
 
 /** What a file says. `asOf` is missing in a file of one's own rows. */
-export interface Parsed {
+export interface CatalogueFile {
   readonly asOf?: string | undefined
   readonly providers: Rows
 }
@@ -68,7 +68,7 @@ const rowsOf = (table: { readonly [model: string]: unknown }) =>
 const decodeFile = Schema.decodeUnknownOption(Schema.fromJsonString(File))
 
 /** Reads the text of a file. `undefined` if it is no catalogue. */
-export const parseCatalogue = (text: string): Parsed | undefined =>
+export const parseCatalogue = (text: string): CatalogueFile | undefined =>
   Option.match(decodeFile(text), {
     onNone: () => undefined,
     onSome: ({ asOf, providers }) => ({
@@ -78,7 +78,7 @@ export const parseCatalogue = (text: string): Parsed | undefined =>
   })
 
 /** Lays rows over a catalogue: each field of a row wins over the same field below. */
-export const overlay = (below: Catalogue, { asOf, providers }: Parsed): Catalogue => {
+export const overlay = (below: Catalogue, { asOf, providers }: CatalogueFile): Catalogue => {
   const names = new Set([...Object.keys(below.providers), ...Object.keys(providers)])
   const merged = Array.from(names, (name) => {
     const under = valueAt(below.providers, name) ?? {}

@@ -89,7 +89,7 @@ export const findFacts = (provider: string, ...names: ReadonlyArray<string>): Mo
   findIn(shipped, provider, ...names)
 
 /** The facts of a served request that decide its cost. */
-export interface Served {
+export interface ServedFacts {
   /** The provider's name of the tier, such as `flex`. */
   readonly tier?: string | undefined
   /** Searches of the web by the provider. */
@@ -97,13 +97,13 @@ export interface Served {
 }
 
 /** Puts a cost on usage that has none. */
-export type Pricing = (usage: Usage, served?: Served) => Usage
+export type PriceUsage = (usage: Usage, served?: ServedFacts) => Usage
 
 /** Prices usage by the tier of a request, and its searches. Prices of the layer win. */
 export const pricingOf = (
   facts: Pick<ModelFacts, "prices" | "tiers" | "searchPrice"> | undefined,
   own?: Prices
-): Pricing => {
+): PriceUsage => {
   const { prices, searchPrice = 0, tiers = {} } = facts ?? {}
   if (prices === undefined || own !== undefined) return (usage) => usage
   return (usage, { searches = 0, tier } = {}) => {
@@ -114,5 +114,5 @@ export const pricingOf = (
 }
 
 /** Prices all usage by one tier, such as `batch`. Without a tier, by the one that an answer names. */
-export const atTier = (price: Pricing, tier: string | undefined): Pricing =>
+export const atTier = (price: PriceUsage, tier: string | undefined): PriceUsage =>
   tier === undefined ? price : (usage, served) => price(usage, { ...served, tier })

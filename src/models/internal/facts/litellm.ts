@@ -2,7 +2,7 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { valueAt } from "../../../support/json/valueAt.ts"
-import { corrections, type Parsed, type Rate, type Row, type Rows } from "./catalogue.ts"
+import { corrections, type CatalogueFile, type Rate, type Row, type Rows } from "./catalogue.ts"
 
 /** Our name of a provider → the source's name, and the text before its ids. */
 const sources: { readonly [ours: string]: readonly [name: string, prefix: string] } = {
@@ -187,7 +187,7 @@ export const fromLitellm = (source: typeof Source.Type, ownRows: Rows): Rows =>
 const decodeSource = Schema.decodeUnknownOption(Schema.fromJsonString(Source))
 
 /** Reads the text of the source's file. `undefined` if it is another file. */
-export const parseLitellm = (text: string): Parsed | undefined => {
+export const parseLitellm = (text: string): CatalogueFile | undefined => {
   const source = Option.getOrUndefined(decodeSource(text))
   if (source === undefined || !Object.values(source).some((one) => decodeModel(one)._tag === "Some" && isListed(one))) {
     return undefined

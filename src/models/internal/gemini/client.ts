@@ -9,7 +9,7 @@ import { isModelError, type ModelError } from "../../../core/ModelError.ts"
 import { fromAsyncArrays } from "../../../support/effect/asyncIterable.ts"
 import { revealed, secretsIn } from "../../../support/store/redacted.ts"
 import { failureOf } from "../openai/failure.ts"
-import type { Upload, Uploaded } from "../turn/uploads.ts"
+import type { Upload, UploadedFile } from "../turn/uploads.ts"
 import { connectionError, type Origin, providerError, stumbled } from "../wire/errors.ts"
 import { guardedFetch, timeoutOf } from "../wire/guardedFetch.ts"
 import { patiently } from "../wire/patience.ts"
@@ -35,7 +35,7 @@ export interface Connection {
 
 export interface Client {
   /** Uploads a file to the Gemini API. */
-  readonly upload: (file: Upload) => Effect.Effect<Uploaded, ModelError>
+  readonly upload: (file: Upload) => Effect.Effect<UploadedFile, ModelError>
   /** Sends the JSON of a request and streams the events of its answer. Errors name the origin. */
   readonly stream: (origin: Origin, text: string) => Effect.Effect<Stream.Stream<unknown, ModelError>, ModelError>
   readonly originOf: (body: object) => Origin

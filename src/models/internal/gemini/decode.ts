@@ -6,7 +6,7 @@ import { ModelError } from "../../../core/ModelError.ts"
 import * as Sources from "../../../core/Sources.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
-import type { Pricing } from "../facts/facts.ts"
+import type { PriceUsage } from "../facts/facts.ts"
 import { type Call, layoutIn, makeAssembler, type Speech } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
@@ -22,15 +22,15 @@ export interface DecodeContext {
   readonly names: ToolNames
   readonly restore: ((answer: Json) => Json) | undefined
   readonly makeId: () => string
-  readonly price: Pricing
+  readonly price: PriceUsage
 }
 
-interface Said {
+interface BlockData {
   signature: string | undefined
 }
 
 /** Data of a call. `partial`: its arguments come in parts. */
-interface Called {
+interface CallData {
   readonly data: JsonObject
   readonly partial: PartialArgs | undefined
   problem: string | undefined
@@ -70,7 +70,7 @@ const usageOf = (usage: JsonObject): Usage.Usage => {
 
 const mostSources = 200
 
-const sourceOf = (chunk: JsonObject): Sources.Cited | undefined => {
+const sourceOf = (chunk: JsonObject): Sources.CitedSource | undefined => {
   const from = objectOf(chunk["web"]) ?? objectOf(chunk["retrievedContext"]) ?? objectOf(chunk["maps"])
   const url = stringOf(from?.["uri"])
   const title = stringOf(from?.["title"])
@@ -82,7 +82,7 @@ const sourceOf = (chunk: JsonObject): Sources.Cited | undefined => {
 /** The citations of one text. The API counts bytes of the whole answer; a passage is found by its words. */
 const citationsOf = (grounding: JsonObject, text: string, isLast: boolean): ReadonlyArray<Citation> => {
   const sources = objectsOf(grounding["groundingChunks"]).slice(0, mostSources).map(sourceOf)
-  const cited = new Set<Sources.Cited>()
+  const cited = new Set<Sources.CitedSource>()
   const citations = objectsOf(grounding["groundingSupports"])
     .slice(0, mostSources)
     .flatMap((support): ReadonlyArray<Citation> => {
@@ -131,7 +131,7 @@ export const makeDecoder = (
   { makeId, names, origin, price, restore }: DecodeContext,
   sink: Sink
 ): TurnDecoder<unknown> => {
-  const turn = makeAssembler<Said, Called>(sink, makeId)
+  const turn = makeAssembler<BlockData, CallData>(sink, makeId)
   let finish: string | undefined
   let finishMessage: string | undefined
   let usage: JsonObject | undefined
@@ -152,15 +152,15 @@ export const makeDecoder = (
   }
 
   /** The call whose arguments still come. */
-  let open: Call<Called> | undefined
+  let open: Call<CallData> | undefined
 
-  const close = (call: Call<Called>, partial: PartialArgs): void => {
+  const close = (call: Call<CallData>, partial: PartialArgs): void => {
     open = undefined
     call.isClosed = true
     turn.write(call, JSON.stringify(partial.value()))
   }
 
-  const begin = (part: JsonObject, called: JsonObject): Call<Called> => {
+  const begin = (part: JsonObject, called: JsonObject): Call<CallData> => {
     const ownId = stringOf(called["id"]) || undefined
     const partial = called["willContinue"] === true || "partialArgs" in called ? makePartialArgs() : undefined
     const data = defined({ id: ownId, signature: stringOf(part["thoughtSignature"]) })
@@ -244,7 +244,7 @@ export const makeDecoder = (
     const finishReason = finish
     const lastText = turn.pieces.findLast((piece) => piece._tag === "speech" && piece.kind === "text")
     const own = (data: JsonObject) => (Object.keys(data).length === 0 ? {} : { providerData: { [dataKey]: data } })
-    const blockOf = (speech: Speech<Said>): Block => {
+    const blockOf = (speech: Speech<BlockData>): Block => {
       const { data, kind, text } = speech
       const providerData = own(defined({ signature: data.signature }))
       if (kind === "reasoning") return { type: "reasoning", text, ...providerData }

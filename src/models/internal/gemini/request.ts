@@ -7,7 +7,7 @@ import { defined } from "../../../support/json/defined.ts"
 import { overlay, type WireNames } from "../openai/parameters.ts"
 import { makeOutputFormat, makeToolbox } from "../openai/schemas.ts"
 import { choiceOf } from "../turn/choice.ts"
-import { dataOf, type Dialect, type Said, type Shown } from "../turn/dialect.ts"
+import { dataOf, type Dialect, type ModelContent, type GivenContent } from "../turn/dialect.ts"
 import { inlineOf } from "../turn/inline.ts"
 import { arrange } from "../turn/layout.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
@@ -35,7 +35,7 @@ export interface Settings {
 }
 
 /** A request, and the means to read its answer. */
-export interface Written extends Losses {
+export interface GeminiRequest extends Losses {
   readonly body: JsonObject
   readonly names: ToolNames
   readonly restore: ((answer: Json) => Json) | undefined
@@ -84,7 +84,7 @@ const dialect: Dialect = {
   callIdLength: 64
 }
 
-const shownPart = (block: Shown): JsonObject =>
+const shownPart = (block: GivenContent): JsonObject =>
   // The dialect lets nothing through that is no part.
   block.type === "text" ? { text: block.text } : (mediaPart(block) ?? { text: "" })
 
@@ -93,7 +93,7 @@ const signed = (data: JsonObject | undefined): JsonObject => {
   return signature === undefined ? {} : { thoughtSignature: signature }
 }
 
-const saidPart = (block: Said): JsonObject =>
+const saidPart = (block: ModelContent): JsonObject =>
   block.type === "text" && block.media !== undefined ? madePart(block.media) : wordsPart(block)
 
 /** A picture that the model drew, with the proof of its thoughts. */
@@ -103,7 +103,7 @@ const madePart = (block: ImageBlock | FileBlock): JsonObject => ({
   ...signed(dataOf(block.providerData, dialect))
 })
 
-const wordsPart = (block: Said): JsonObject => ({
+const wordsPart = (block: ModelContent): JsonObject => ({
   text: block.text,
   ...(block.type === "reasoning" ? { thought: true } : {}),
   ...signed(dataOf(block.providerData, dialect))
@@ -213,7 +213,7 @@ export const makeWriter = (settings: Settings) => {
   const thinks =
     settings.efforts?.length === 0 ? {} : { generationConfig: { thinkingConfig: { includeThoughts: true } } }
 
-  return (request: ModelRequest): Result.Result<Written, string> => {
+  return (request: ModelRequest): Result.Result<GeminiRequest, string> => {
     const { definitions, names } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
     const { format, lost, restore } = outputFormat(request.outputSchema)

@@ -1,7 +1,7 @@
 /** Uploads to the Gemini API. A request names the file, a second has its bytes, and further ones wait until it is ready. */
 import type { JsonObject } from "../../../core/Json.ts"
 import { defined } from "../../../support/json/defined.ts"
-import type { Upload, Uploaded } from "../turn/uploads.ts"
+import type { Upload, UploadedFile } from "../turn/uploads.ts"
 import { badResponse, type Origin } from "../wire/errors.ts"
 import { objectOf, stringOf } from "../wire/read.ts"
 
@@ -34,7 +34,7 @@ const isName = (name: string | undefined): name is string => name !== undefined 
 /** Makes the function that uploads a file. */
 export const makeUpload =
   ({ fetch, headers, origin, refuse, root }: Uploader) =>
-  async ({ bytes, mimeType, name }: Upload, signal: AbortSignal): Promise<Uploaded> => {
+  async ({ bytes, mimeType, name }: Upload, signal: AbortSignal): Promise<UploadedFile> => {
     const address = new URL(root)
     const readFile = async (response: Response): Promise<JsonObject> => {
       if (!response.ok) return refuse(origin, response)

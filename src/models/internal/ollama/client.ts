@@ -24,13 +24,13 @@ export interface Connection {
 }
 
 /** Facts about a model from the server. Missing facts stay undefined. */
-export interface Shown {
+export interface ShownModel {
   readonly contextLength?: number | undefined
   readonly abilities?: ReadonlySet<string> | undefined
 }
 
 export interface Client {
-  readonly show: Effect.Effect<Shown>
+  readonly show: Effect.Effect<ShownModel>
   /** Sends the JSON of a request and streams the lines of its answer. Errors name the origin. */
   readonly chat: (origin: Origin, text: string) => Stream.Stream<string, ModelError>
   readonly originOf: (body: object) => Origin
@@ -56,7 +56,7 @@ export const secondsOf = (keepAlive: Duration.Input): number => {
   return Number.isFinite(seconds) ? Math.round(seconds) : -1
 }
 
-const shownOf = (text: string): Shown => {
+const shownOf = (text: string): ShownModel => {
   const parsed = parse(text)
   const it = Result.isSuccess(parsed) ? objectOf(parsed.success) : undefined
   const info = objectOf(it?.["model_info"]) ?? {}

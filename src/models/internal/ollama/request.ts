@@ -7,7 +7,7 @@ import { valueAt } from "../../../support/json/valueAt.ts"
 import { overlay } from "../openai/parameters.ts"
 import { makeToolbox } from "../openai/schemas.ts"
 import { narrow, type SimpleRequest } from "../turn/choice.ts"
-import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
+import { dataOf, type Dialect, placeholders, type GivenContent } from "../turn/dialect.ts"
 import { type AiTurn, keepLast, makeNormalizer, mergeTurns, rememberTurns, type Turn } from "../turn/normalize.ts"
 import type { Losses } from "../turn/session.ts"
 import { textOfFile } from "../turn/textFile.ts"
@@ -26,7 +26,7 @@ export interface Settings {
 }
 
 /** A request, and the means to read its answer. `forced` is the tool whose arguments are the answer. */
-export interface Written extends Losses {
+export interface OllamaRequest extends Losses {
   readonly body: JsonObject
   readonly names: ToolNames
   readonly forced: string | undefined
@@ -74,7 +74,7 @@ const sorted = (layer: JsonObject): JsonObject => {
 const picture = /^data:image\/[a-z+.-]+;base64,/
 
 /** Pictures are given by their data alone. */
-const dataOfImage = (block: Shown): string | undefined => {
+const dataOfImage = (block: GivenContent): string | undefined => {
   if (block.type !== "image") return undefined
   const { source } = block
   if (source.kind === "base64") return /^image\/(?:png|jpe?g|webp)$/.test(source.mimeType) ? source.data : undefined
@@ -93,7 +93,7 @@ const dialectOf = (provider: string): Dialect => ({
   callIdLength: 64
 })
 
-const textOf = (blocks: ReadonlyArray<Shown>): string =>
+const textOf = (blocks: ReadonlyArray<GivenContent>): string =>
   blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n")
 
 /** Thoughts go back to the model that had them: those between calls are lost else. */
@@ -164,7 +164,7 @@ export const makeWriter = (settings: Settings) => {
   const think = (level: ThinkingLevel): JsonObject => thinkOf(settings, level)
   const write = rememberTurns((turn, toolNames: ToolNames) => messagesOf(turn, settings, toolNames))
 
-  return (fullRequest: ModelRequest): Result.Result<Written, string> => {
+  return (fullRequest: ModelRequest): Result.Result<OllamaRequest, string> => {
     const request = narrow(fullRequest)
     const { definitions, names: toolNames } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)

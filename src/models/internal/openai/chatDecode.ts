@@ -3,10 +3,10 @@ import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import { type Assembler, type Call, makeAssembler } from "../turn/assembler.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
-import { makeThinkSplitter, type Said as Spoken, type ThinkTags } from "../turn/thinkTags.ts"
+import { makeThinkSplitter, type AnswerPiece as Spoken, type ThinkTags } from "../turn/thinkTags.ts"
 import { badResponse, providerError } from "../wire/errors.ts"
 import { listOf, merge, objectOf, objectsOf, placeOf, stringOf } from "../wire/read.ts"
-import { type Called, type ChatTurn, finishTurn, type Said } from "./chatTurn.ts"
+import { type CallData, type ChatTurn, finishTurn, type BlockData } from "./chatTurn.ts"
 import { failedCall, failureOf } from "./failure.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
 import { addSound } from "./sound.ts"
@@ -59,13 +59,13 @@ const nameIn = (piece: JsonObject): string => stringOf(objectOf(piece["function"
  * Finds the call that a piece belongs to. Servers number badly: a new id begins a call at any index, and so does a name
  * at a new index with any id.
  */
-const makeCalls = (turn: Assembler<Said, Called>, makeId: () => string) => {
-  const byIndex = new Map<number | undefined, Call<Called>>()
-  const byId = new Map<string, Call<Called>>()
-  const byBoth = new Map<string, Call<Called>>()
-  let latest: Call<Called> | undefined
+const makeCalls = (turn: Assembler<BlockData, CallData>, makeId: () => string) => {
+  const byIndex = new Map<number | undefined, Call<CallData>>()
+  const byId = new Map<string, Call<CallData>>()
+  const byBoth = new Map<string, Call<CallData>>()
+  let latest: Call<CallData> | undefined
 
-  const find = (index: number | undefined, wireId: string, isNamed: boolean): Call<Called> | undefined => {
+  const find = (index: number | undefined, wireId: string, isNamed: boolean): Call<CallData> | undefined => {
     const last = index === undefined ? latest : byIndex.get(index)
     if (wireId === "") return index === undefined && isNamed && last?.name !== "" ? undefined : last
     const own = byBoth.get(`${index} ${wireId}`)
@@ -76,7 +76,7 @@ const makeCalls = (turn: Assembler<Said, Called>, makeId: () => string) => {
 
   return {
     hasAny: (): boolean => latest !== undefined,
-    of: (piece: JsonObject): Call<Called> => {
+    of: (piece: JsonObject): Call<CallData> => {
       const wireId = stringOf(piece["id"]) ?? ""
       const index = placeOf(piece["index"])
       const existingCall = find(index, wireId, nameIn(piece) !== "")
@@ -101,7 +101,7 @@ const unfinished =
 export const makeChatDecoder = (context: ChatDecodeContext, sink: Sink): TurnDecoder<unknown> => {
   const { makeId, names, origin } = context
   const splitter = context.thinkTags === undefined ? undefined : makeThinkSplitter(context.thinkTags)
-  const assembler = makeAssembler<Said, Called>(sink, makeId)
+  const assembler = makeAssembler<BlockData, CallData>(sink, makeId)
   const calls = makeCalls(assembler, makeId)
   const turn: ChatTurn = {
     details: [],

@@ -17,7 +17,7 @@ import * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { Ways } from "../servers/servers.ts"
 import { narrow, type SimpleRequest } from "../turn/choice.ts"
-import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
+import { dataOf, type Dialect, placeholders, type GivenContent } from "../turn/dialect.ts"
 import {
   type AiTurn,
   type AnsweredCall,
@@ -36,7 +36,7 @@ import { markConversation } from "./cacheMarks.ts"
 import { inContent } from "./chatDecode.ts"
 import { audioFormat, fileName, imageUrl, isPdf, readsFileId, readsImage } from "./media.ts"
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
-import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
+import { makeOutputFormat, makeToolbox, type PreparedRequest } from "./schemas.ts"
 import { soundIn } from "./sound.ts"
 import { thinkingFields } from "./thinking.ts"
 
@@ -88,7 +88,7 @@ interface DocumentPart {
 
 const partOf =
   ({ ways }: ChatSettings) =>
-  (block: Shown): ChatCompletionContentPart | DocumentPart => {
+  (block: GivenContent): ChatCompletionContentPart | DocumentPart => {
     if (block.type === "text") return { type: "text", text: block.text }
     const { source } = block
     if (block.type === "image") {
@@ -106,7 +106,7 @@ const partOf =
       : { type: "file", file: { filename: fileName(block), file_data: imageUrl(source) } }
   }
 
-const paragraphs = (blocks: ReadonlyArray<Shown>): string =>
+const paragraphs = (blocks: ReadonlyArray<GivenContent>): string =>
   blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n")
 
 /** The field for reasoning on servers that require it in each message. */
@@ -249,7 +249,7 @@ export const makeChatWriter = (settings: ChatSettings) => {
     definitions.map((definition): ChatCompletionFunctionTool => ({ type: "function", function: definition }))
   )
 
-  return (fullRequest: ModelRequest): Result.Result<Written<ChatCompletionCreateParamsStreaming>, string> => {
+  return (fullRequest: ModelRequest): Result.Result<PreparedRequest<ChatCompletionCreateParamsStreaming>, string> => {
     const request = narrow(fullRequest)
     const { definitions, names, restoreCall } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)

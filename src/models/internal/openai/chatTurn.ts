@@ -10,12 +10,12 @@ import type { DecodeContext } from "./responsesTurn.ts"
 import { type Sound, soundBlock } from "./sound.ts"
 
 /** Data of a text or of reasoning: the field that it came in. */
-export interface Said {
+export interface BlockData {
   readonly field: string | undefined
 }
 
 /** Data of a call. */
-export interface Called {
+export interface CallData {
   /** The server's own id, empty when it gave none. */
   readonly wireId: string
   /** Data that has to come back with the call, as Google's signatures of thoughts. */
@@ -87,7 +87,7 @@ const usageOf = (usage: JsonObject): Usage.Usage => {
 }
 
 /** Finds the calls that the server repeated under the same id with the same arguments. */
-const repetitionsIn = (calls: ReadonlyArray<Call<Called>>): ReadonlySet<Call> => {
+const repetitionsIn = (calls: ReadonlyArray<Call<CallData>>): ReadonlySet<Call> => {
   const callKeys = new Set<string>()
   const repeated = new Set<Call>()
   for (const call of calls) {
@@ -101,7 +101,7 @@ const repetitionsIn = (calls: ReadonlyArray<Call<Called>>): ReadonlySet<Call> =>
 
 /** Builds the message of a turn that ended in good order. */
 export const finishTurn = (
-  assembler: Assembler<Said, Called>,
+  assembler: Assembler<BlockData, CallData>,
   turn: ChatTurn,
   { names, origin, price, restore, restoreCall }: DecodeContext
 ): void => {
@@ -125,7 +125,7 @@ export const finishTurn = (
   const repeated = repetitionsIn(calls)
   const last = calls.findLast((call) => !repeated.has(call))
 
-  const blockOf = (speech: Speech<Said>): Content.Block => {
+  const blockOf = (speech: Speech<BlockData>): Content.Block => {
     const { kind, text } = speech
     if (kind === "text") {
       if (speech !== citing) return Content.text(text)

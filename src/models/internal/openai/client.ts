@@ -153,7 +153,7 @@ export const eventsOf = (answer: unknown): ReadonlyArray<unknown> | undefined =>
 }
 
 /** Sends a request by the SDK. */
-export type Sending = (client: OpenAiSdk.OpenAI, signal: AbortSignal) => AsyncIterable<unknown>
+export type SendRequest = (client: OpenAiSdk.OpenAI, signal: AbortSignal) => AsyncIterable<unknown>
 
 /** Sends a request in a batch, and streams the events of its answer. */
 export type SendBatched = (
@@ -174,7 +174,7 @@ export interface Client {
    */
   readonly stream: (path: Path, origin: Origin, text: string) => Stream.Stream<unknown, ModelError>
   /** Sends by the SDK, and streams the events. Leaving the stream ends the request. */
-  readonly streamBy: (origin: Origin, send: Sending) => Stream.Stream<unknown, ModelError>
+  readonly streamBy: (origin: Origin, send: SendRequest) => Stream.Stream<unknown, ModelError>
   /** Calls the SDK once. */
   readonly call: <A>(
     origin: Origin,

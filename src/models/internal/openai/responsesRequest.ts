@@ -14,7 +14,7 @@ import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
 import { changesBehind } from "../turn/changes.ts"
 import { choiceOf } from "../turn/choice.ts"
-import { dataOf, type Dialect, placeholders, type Shown } from "../turn/dialect.ts"
+import { dataOf, type Dialect, placeholders, type GivenContent } from "../turn/dialect.ts"
 import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
 import { askedEffort, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
@@ -25,7 +25,7 @@ import { fileName, hasRemoteUrl, imageUrl, isDocument, readsFileId, readsImage }
 import { commonNames, overlay, type WireNames } from "./parameters.ts"
 import { makePrevious } from "./previousResponse.ts"
 import { parting } from "./responsesTurn.ts"
-import { makeOutputFormat, makeToolbox, type Written } from "./schemas.ts"
+import { makeOutputFormat, makeToolbox, type PreparedRequest } from "./schemas.ts"
 import { type OwnTool, withOptions } from "./toolOptions.ts"
 
 /** Settings of every request of a layer. */
@@ -53,7 +53,7 @@ export interface ResponsesSettings {
 }
 
 /** Facts for writing a history. `isStored` means that the provider keeps its items and finds them by id. */
-interface Writing {
+interface HistoryWriting {
   readonly settings: ResponsesSettings
   readonly toolNames: ToolNames
   readonly isStored: boolean
@@ -85,7 +85,7 @@ const dialectOf = (provider: string): Dialect => ({
   callIdLength: 64
 })
 
-const part = (block: Shown): Part => {
+const part = (block: GivenContent): Part => {
   if (block.type === "text") return { type: "input_text", text: block.text }
   const { source } = block
   if (block.type === "image") {
@@ -104,7 +104,7 @@ const optionsOf = (options: JsonObject | undefined): JsonObject | undefined => o
 type Part = ResponseInputContent & ResponseFunctionCallOutputItem
 
 /** Writes content with the detail of its images, and with a cache mark at its end, if options ask for them. */
-const partsOf = (content: ReadonlyArray<Shown>, messageOptions: JsonObject | undefined): ReadonlyArray<Part> => {
+const partsOf = (content: ReadonlyArray<GivenContent>, messageOptions: JsonObject | undefined): ReadonlyArray<Part> => {
   const options = optionsOf(messageOptions)
   const detail = stringOf(options?.["imageDetail"])
   const mark = objectOf(options?.["cacheBreakpoint"])
@@ -145,7 +145,7 @@ const answer = (call: AnsweredCall, own: boolean): ResponseInputItem => {
 }
 
 /** An item and its position in the model's own output. Items of other models have no position. */
-interface Placed {
+interface PlacedItem {
   readonly at: number
   readonly item: ResponseInputItem
 }
@@ -177,9 +177,12 @@ const isOwn = (turn: AiTurn, { model }: ResponsesSettings): boolean =>
  * Writes a turn of the model as the original items, in their order: a reasoning item must precede the item that it led
  * to. Another model gets only the text and the calls, without ids and reasoning.
  */
-const writeTurn = (turn: AiTurn, { isStored, settings, toolNames }: Writing): ReadonlyArray<ResponseInputItem> => {
+const writeTurn = (
+  turn: AiTurn,
+  { isStored, settings, toolNames }: HistoryWriting
+): ReadonlyArray<ResponseInputItem> => {
   const own = isOwn(turn, settings)
-  const placed: Array<Placed> = []
+  const placed: Array<PlacedItem> = []
   const place = (data: JsonObject | undefined, item: ResponseInputItem): void => {
     placed.push({ at: (own ? numberOf(data?.["index"]) : undefined) ?? last, item })
   }
@@ -256,7 +259,7 @@ const leadsOn = (items: ReadonlyArray<ResponseInputItem>, index: number, isStore
   return next !== undefined && (!isStored || "id" in next)
 }
 
-const itemsOf = (turn: Turn, writing: Writing): ReadonlyArray<ResponseInputItem> => {
+const itemsOf = (turn: Turn, writing: HistoryWriting): ReadonlyArray<ResponseInputItem> => {
   switch (turn.role) {
     case "system":
       return [{ role: "system", content: turn.text }]
@@ -322,7 +325,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
       return turn.index >= 0 && turn.index < count ? [] : write(turn)
     })
 
-  return (request: ModelRequest): Result.Result<Written<ResponseCreateParamsStreaming>, string> => {
+  return (request: ModelRequest): Result.Result<PreparedRequest<ResponseCreateParamsStreaming>, string> => {
     const { definitions, names: toolNames, restoreCall } = toolbox(request.tools)
     const serverTools = request.purpose === turnPurpose ? (settings.serverTools ?? []) : []
     const hosted = hostedCalls(serverTools, request.tools)

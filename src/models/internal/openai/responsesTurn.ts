@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../../../core/Json.ts"
 import type { ToolCall } from "../../../core/ToolCall.ts"
 import * as Usage from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
-import type { Pricing } from "../facts/facts.ts"
+import type { PriceUsage } from "../facts/facts.ts"
 import { type Assembler, makeAssembler } from "../turn/assembler.ts"
 import { cited } from "../turn/citations.ts"
 import type { Sink } from "../turn/decodeTurn.ts"
@@ -22,7 +22,7 @@ export interface DecodeContext {
   readonly restore: ((answer: Json) => Json) | undefined
   readonly restoreCall?: ((call: ToolCall) => ToolCall) | undefined
   readonly hosted?: HostedCalls | undefined
-  readonly price: Pricing
+  readonly price: PriceUsage
   readonly isBackground?: boolean | undefined
   readonly makeId: () => string
 }
@@ -69,7 +69,7 @@ export const reasoningText = (slot: Slot): string => {
 }
 
 /** Data of a call: the facts of its end. */
-interface Called {
+interface CallData {
   readonly cut: boolean
   readonly providerData: JsonObject
 }
@@ -77,7 +77,7 @@ interface Called {
 /** A turn while its items are read. */
 interface Draft {
   readonly context: DecodeContext
-  readonly assembler: Assembler<undefined, Called>
+  readonly assembler: Assembler<undefined, CallData>
   readonly isCut: boolean
   /** Items that go back verbatim. */
   readonly items: Array<JsonObject>
@@ -95,7 +95,7 @@ const readReasoning: ItemReader = ({ assembler, context }, slot, index) => {
   assembler.add({ _tag: "block", block: Content.reasoning(reasoningText(slot), data) })
 }
 
-const addCall = ({ assembler, context }: Draft, item: JsonObject, name: string, raw: string, data: Called): void => {
+const addCall = ({ assembler, context }: Draft, item: JsonObject, name: string, raw: string, data: CallData): void => {
   const id = stringOf(item["call_id"]) ?? stringOf(item["id"]) ?? context.makeId()
   const call = assembler.addCall({ id, name, data })
   call.raw = raw
@@ -192,7 +192,7 @@ export const finishTurn = (
   const incomplete = stringOf(objectOf(response["incomplete_details"])?.["reason"])
   const status = stringOf(response["status"])
   const isCut = status === "incomplete" || incomplete !== undefined
-  const assembler = makeAssembler<undefined, Called>(sink, makeId)
+  const assembler = makeAssembler<undefined, CallData>(sink, makeId)
   const draft: Draft = { context, assembler, isCut, items: [], refused: false }
   for (const [index, slot] of slots.entries()) readerOf(slot, hosted)?.(draft, slot, index)
   const model = stringOf(response["model"])

@@ -11,7 +11,7 @@ import { wellFormed, wellFormedObject } from "../turn/wellFormed.ts"
 import type { HostedCalls } from "./hosted.ts"
 
 /** A request that is ready to send, and the means to read its answer. */
-export interface Written<Body> extends Losses {
+export interface PreparedRequest<Body> extends Losses {
   readonly body: Body
   /** The whole request, where the body goes on from the response before. */
   readonly whole?: Body | undefined
@@ -48,7 +48,7 @@ interface Format {
   readonly strict: boolean
 }
 
-interface OutputFormat extends Pick<Written<unknown>, "restore" | "lost"> {
+interface OutputFormat extends Pick<PreparedRequest<unknown>, "restore" | "lost"> {
   readonly format: Format | undefined
 }
 
@@ -78,7 +78,7 @@ export const makeOutputFormat = () => {
 
 const nameLength = 64
 
-interface Toolbox extends Pick<Written<unknown>, "restoreCall"> {
+interface Toolbox extends Pick<PreparedRequest<unknown>, "restoreCall"> {
   readonly names: ToolNames
   readonly definitions: ReadonlyArray<
     Pick<ToolDefinition, "name" | "description" | "parameters"> & { readonly strict?: true }

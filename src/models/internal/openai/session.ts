@@ -5,14 +5,14 @@ import type * as Scope from "effect/Scope"
 import type { ModelRequest, ModelSession } from "../../../core/ChatModel.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { OpenBatched } from "../batch/batches.ts"
-import type { Pricing } from "../facts/facts.ts"
+import type { PriceUsage } from "../facts/facts.ts"
 import type { Sink, TurnDecoder } from "../turn/decodeTurn.ts"
 import { makeSessions } from "../turn/session.ts"
 import type { Efforts } from "../turn/thinking.ts"
 import { makeJsonWriter } from "../wire/jsonText.ts"
-import type { Client, Path, SendBatched, Sending } from "./client.ts"
+import type { Client, Path, SendBatched, SendRequest } from "./client.ts"
 import type { DecodeContext } from "./responsesTurn.ts"
-import type { Written } from "./schemas.ts"
+import type { PreparedRequest } from "./schemas.ts"
 
 /** Facts for sending a request more than once: all of it, and the turn that an earlier run began. */
 interface More<Body> {
@@ -25,15 +25,15 @@ export interface Api<Body> {
   readonly provider: string
   readonly model: string
   /** Makes the writer of a session. A request fails with the name of a parameter that is not the caller's to set. */
-  readonly makeWriter: () => (request: ModelRequest) => Result.Result<Written<Body>, string>
+  readonly makeWriter: () => (request: ModelRequest) => Result.Result<PreparedRequest<Body>, string>
   readonly path: Path
   /** Sends by the SDK, for requests that may be sent more than once. Default: the JSON of the body. */
-  readonly send?: ((body: Body, more: More<Body>) => Sending) | undefined
+  readonly send?: ((body: Body, more: More<Body>) => SendRequest) | undefined
   /** Opens the sender of a session's requests in batches, instead of requests of their own. */
   readonly openBatched?: OpenBatched<SendBatched> | undefined
   /** True if answers tell under which id they can be resumed. */
   readonly isBackground?: boolean | undefined
-  readonly price: Pricing
+  readonly price: PriceUsage
   readonly efforts: Efforts
   readonly makeDecoder: (context: DecodeContext, sink: Sink) => TurnDecoder<unknown>
 }

@@ -47,7 +47,7 @@ interface CallFacts {
 }
 
 /** Facts that a message is built with. */
-export interface Ending<Said, Called> {
+export interface TurnEnd<Said, Called> {
   /** The provider's reason to stop, if it decides. Else the calls do. */
   readonly stop?: Message.TurnStop | undefined
   /** The reason of a turn without calls; `stop` by default. */
@@ -125,7 +125,7 @@ export const makeAssembler = <Said = undefined, Called = undefined>(sink: Sink, 
   }
 
   /** Builds the message and emits it. */
-  const finish = (ending: Ending<Said, Called>): void => {
+  const finish = (ending: TurnEnd<Said, Called>): void => {
     const { blockOf, callOf, model, partOf, providerData, restore, restoreCall = identity, unread, usage } = ending
     const content: Array<Block> = []
     const toolCalls: Array<ToolCall> = []

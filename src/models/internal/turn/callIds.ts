@@ -1,6 +1,6 @@
 /** Call ids that any provider accepts, each used once in a history. */
 
-interface Taken {
+interface TakenId {
   readonly id: string
   readonly base: string
   /** The number at which the search for a free id of this base began. */
@@ -31,7 +31,7 @@ const digest = (text: string, length: number): string => {
  */
 export const makeCallIds = (limit: number, exactly = false) => {
   const isFit = new RegExp(`^[a-zA-Z0-9]{${limit}}$`)
-  const log: Array<Taken> = []
+  const log: Array<TakenId> = []
   const used = new Set<string>()
   const next = new Map<string, number>()
 

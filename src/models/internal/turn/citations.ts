@@ -39,7 +39,7 @@ const locatorOf = (wire: JsonObject): string | undefined =>
   rangeOf("character", wire["start_char_index"], wire["end_char_index"])
 
 /** The source of a citation. Documents of a request have a place in it and perhaps a title; files have an id. */
-const sourceOf = (wire: JsonObject): Sources.Cited | undefined => {
+const sourceOf = (wire: JsonObject): Sources.CitedSource | undefined => {
   const url = stringOf(wire["url"])
   const title = stringOf(wire["title"]) ?? stringOf(wire["document_title"]) ?? stringOf(wire["filename"])
   const snippet = stringOf(wire["cited_text"])

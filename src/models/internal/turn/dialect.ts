@@ -41,10 +41,10 @@ export interface Dialect {
 }
 
 /** Content of the model. `media` is an image or a file that goes back as it came. */
-export type Said = ReasoningBlock | (TextBlock & { readonly media?: ImageBlock | FileBlock | undefined })
+export type ModelContent = ReasoningBlock | (TextBlock & { readonly media?: ImageBlock | FileBlock | undefined })
 
 /** Content of a person or a tool. */
-export type Shown = TextBlock | ImageBlock | FileBlock
+export type GivenContent = TextBlock | ImageBlock | FileBlock
 
 /** Gives the data of this provider in a block's, call's or message's `providerData`. */
 export const dataOf = (
@@ -92,7 +92,7 @@ const textOf = <B extends TextBlock | ReasoningBlock>(block: B): B =>
 
 const isBlank = (block: Block): boolean => block.type === "text" && block.text.trim() === ""
 
-const mediaOf = (block: ImageBlock | FileBlock, dialect: Dialect, role: "human" | "tool"): Shown =>
+const mediaOf = (block: ImageBlock | FileBlock, dialect: Dialect, role: "human" | "tool"): GivenContent =>
   (block.type === "file" ? dialect.asText?.(unwrapped(block)) : undefined) ??
   (dialect.media(block, role) ? addName(unwrapped(block)) : standIn(block))
 
@@ -101,8 +101,8 @@ export const contentOf = (
   blocks: ReadonlyArray<Block>,
   dialect: Dialect,
   role: "system" | "human" | "tool"
-): ReadonlyArray<Shown> => {
-  const content: Array<Shown> = []
+): ReadonlyArray<GivenContent> => {
+  const content: Array<GivenContent> = []
   for (const block of blocks) {
     if (block.type === "reasoning" || isBlank(block)) continue
     if (block.type === "text") content.push(textOf(block))
@@ -129,8 +129,8 @@ export const saidOf = (
   blocks: ReadonlyArray<Block>,
   dialect: Dialect,
   data: JsonObject | undefined
-): ReadonlyArray<Said> => {
-  const content: Array<Said> = []
+): ReadonlyArray<ModelContent> => {
+  const content: Array<ModelContent> = []
   for (const block of blocks) {
     if (block.type === "reasoning") {
       if (isSentBack(block, dialect)) content.push(textOf(block))

@@ -8,13 +8,21 @@
 import type { JsonObject } from "../../../core/Json.ts"
 import type { AiMessage, Message, TurnStop } from "../../../core/Message.ts"
 import { makeCallIds } from "./callIds.ts"
-import { contentOf, dataOf, type Dialect, placeholders, type Said, saidOf, type Shown } from "./dialect.ts"
+import {
+  contentOf,
+  dataOf,
+  type Dialect,
+  placeholders,
+  type ModelContent,
+  saidOf,
+  type GivenContent
+} from "./dialect.ts"
 import { isSound, nameOf } from "./media.ts"
 import { wellFormed, wellFormedObject } from "./wellFormed.ts"
 
 /** The one answer to a call. `index` is its position in the history, absent for a missing answer. */
 export interface Answer {
-  readonly content: ReadonlyArray<Shown>
+  readonly content: ReadonlyArray<GivenContent>
   readonly isError: boolean
   readonly index?: number | undefined
   readonly options?: JsonObject | undefined
@@ -39,7 +47,7 @@ export interface SystemTurn {
 
 export interface HumanTurn {
   readonly role: "human"
-  readonly content: ReadonlyArray<Shown>
+  readonly content: ReadonlyArray<GivenContent>
   readonly index: number
   /** Options of the message, by provider. */
   readonly options?: JsonObject | undefined
@@ -47,7 +55,7 @@ export interface HumanTurn {
 
 export interface AiTurn {
   readonly role: "ai"
-  readonly content: ReadonlyArray<Said>
+  readonly content: ReadonlyArray<ModelContent>
   readonly calls: ReadonlyArray<AnsweredCall>
   readonly stopReason: TurnStop
   /** Data that this provider attached to the message. */
@@ -67,7 +75,7 @@ export type Turn = SystemTurn | HumanTurn | AiTurn
  * `system` is the text of system messages at the very start, if the dialect folds them; `damaged` names images and
  * files of the whole history, so far, that can't be sent.
  */
-export interface Normalized {
+export interface NormalizedHistory {
   readonly system: ReadonlyArray<string>
   readonly damaged: ReadonlyArray<string>
   readonly turns: ReadonlyArray<Turn>
@@ -86,7 +94,7 @@ const aiTurns = (
   dialect: Dialect,
   ids: CallIds
 ): ReadonlyArray<Turn> => {
-  const moved: Array<Shown> = []
+  const moved: Array<GivenContent> = []
   const take = (id: string, name: string): Answer => {
     const answer = answers.get(id)
     if (answer === undefined) return { content: [placeholders.noResult], isError: true }
@@ -182,7 +190,7 @@ interface Mark {
   readonly ids: number
 }
 
-const filler = (content: Shown): HumanTurn => ({ role: "human", content: [content], index: -1 })
+const filler = (content: GivenContent): HumanTurn => ({ role: "human", content: [content], index: -1 })
 
 /** Puts in the human turns that the provider insists on; a turn that the provider paused is continued as it is. */
 const bounded = (turns: ReadonlyArray<Turn>, dialect: Dialect): ReadonlyArray<Turn> => {
@@ -200,7 +208,7 @@ const bounded = (turns: ReadonlyArray<Turn>, dialect: Dialect): ReadonlyArray<Tu
  * Makes a normaliser for one session. It caches turns and redoes only new or changed messages, so a round's work does
  * not grow with the history.
  */
-export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Message>) => Normalized) => {
+export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Message>) => NormalizedHistory) => {
   const previousHistory: Array<Message> = []
   const damaged: Array<{ readonly index: number; readonly name: string }> = []
   const turns: Array<Turn> = []

@@ -25,7 +25,7 @@ export interface Losses {
 }
 
 /** A turn that is ready to be sent. */
-interface Outgoing<Event> extends Losses {
+interface OutgoingTurn<Event> extends Losses {
   readonly events: Stream.Stream<Event, ModelError>
   readonly makeDecoder: (sink: Sink) => TurnDecoder<Event>
   /** Further warnings. */
@@ -36,7 +36,7 @@ interface Outgoing<Event> extends Losses {
 export type Write<Event> = (
   request: ModelRequest,
   makeId: () => string
-) => Effect.Effect<Outgoing<Event>, ModelError | string>
+) => Effect.Effect<OutgoingTurn<Event>, ModelError | string>
 
 /** Refuses a request with a message whose provider options are wrong, such as a misspelt one. Each is checked once. */
 const makeOptionsCheck = (model: { readonly provider: string; readonly model: string }) => {

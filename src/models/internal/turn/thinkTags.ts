@@ -5,7 +5,7 @@
  */
 
 /** A piece of an answer. */
-export interface Said {
+export interface AnswerPiece {
   readonly kind: "text" | "reasoning"
   readonly text: string
 }
@@ -43,7 +43,7 @@ export const makeThinkSplitter = (tags: ThinkTags) => {
   /** The answer has not begun, and blanks before it are its own. */
   let first = true
 
-  const reason = (text: string, pieces: Array<Said>): void => {
+  const reason = (text: string, pieces: Array<AnswerPiece>): void => {
     const body = text.trimEnd()
     if (body !== "") {
       const own = fresh ? body.trimStart() : blanks + body
@@ -55,7 +55,7 @@ export const makeThinkSplitter = (tags: ThinkTags) => {
   }
 
   /** Decides as much as can be; says whether there is more to decide. */
-  const step = (pieces: Array<Said>): boolean => {
+  const step = (pieces: Array<AnswerPiece>): boolean => {
     if (state === "text") {
       const text = blanks + pending
       if (text !== "") pieces.push({ kind: "text", text })
@@ -92,15 +92,15 @@ export const makeThinkSplitter = (tags: ThinkTags) => {
   }
 
   return {
-    push: (chunk: string): ReadonlyArray<Said> => {
-      const pieces: Array<Said> = []
+    push: (chunk: string): ReadonlyArray<AnswerPiece> => {
+      const pieces: Array<AnswerPiece> = []
       pending += chunk
       while (step(pieces)) continue
       return pieces
     },
     /** Gives the text that was held back. Reasoning without its closing tag stays reasoning. */
-    end: (): ReadonlyArray<Said> => {
-      const pieces: Array<Said> = []
+    end: (): ReadonlyArray<AnswerPiece> => {
+      const pieces: Array<AnswerPiece> = []
       if (state === "reasoning") reason(pending, pieces)
       const text = state === "start" ? (first ? blanks : "") + pending : ""
       if (text !== "") pieces.push({ kind: "text", text })

@@ -36,7 +36,7 @@ export interface Upload {
 const Uploaded = Schema.Struct({ id: Schema.String, until: Schema.optionalKey(Schema.Finite) })
 
 /** The id of a file at the provider, and the time (milliseconds) at which the provider deletes it. */
-export type Uploaded = typeof Uploaded.Type
+export type UploadedFile = typeof Uploaded.Type
 
 /** The opener of sessions. */
 export type Session = Service["makeSession"]
@@ -44,13 +44,13 @@ export type Session = Service["makeSession"]
 type Turn = ReturnType<ModelSession["nextTurn"]>
 
 /** The parts of a provider. */
-export interface Uploading {
+export interface UploadParts {
   readonly provider: string
   readonly model: string
   readonly options: Uploads
   /** Reports whether the API takes an id in the place of this block. */
   readonly takes: (block: ImageBlock | FileBlock) => boolean
-  readonly upload: (file: Upload) => Effect.Effect<Uploaded, ModelError>
+  readonly upload: (file: Upload) => Effect.Effect<UploadedFile, ModelError>
 }
 
 const megabyte = 1024 * 1024
@@ -70,7 +70,7 @@ const isGone = ({ detail = "", reason }: ModelError): boolean =>
   gonePattern.test(detail)
 
 /** The ids of files, by the hash of their content. */
-const makeIds = ({ model, options: { store }, provider }: Uploading) => {
+const makeIds = ({ model, options: { store }, provider }: UploadParts) => {
   const memory = new Map<string, string>()
   const keyOf = (hash: string): string => `model-file/${provider}/${hash}`
   const warn = (cause: unknown): Effect.Effect<undefined> =>
@@ -88,7 +88,7 @@ const makeIds = ({ model, options: { store }, provider }: Uploading) => {
       memory.set(key, text)
       return upload?.id
     }),
-    keep: Effect.fnUntraced(function* (hash: string, uploaded: Uploaded) {
+    keep: Effect.fnUntraced(function* (hash: string, uploaded: UploadedFile) {
       const text = yield* Effect.orDie(encode(uploaded))
       memory.set(keyOf(hash), text)
       if (store !== undefined) yield* Effect.catch(store.set(keyOf(hash), text), warn)
@@ -101,7 +101,7 @@ const makeIds = ({ model, options: { store }, provider }: Uploading) => {
 }
 
 /** Makes the part of a session that uploads. */
-export const makeUploads = (uploading: Uploading) => {
+export const makeUploads = (uploading: UploadParts) => {
   const { above = megabyte } = uploading.options
   const ids = makeIds(uploading)
   const locks = new Map<string, Semaphore.Semaphore>()

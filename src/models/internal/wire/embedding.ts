@@ -60,12 +60,17 @@ export interface Api {
 const isVector = Schema.is(Schema.Array(Schema.Finite))
 
 /** Vectors in the order of the texts, and the tokens that they were. */
-interface Embedded {
+interface EmbeddingResult {
   readonly vectors: ReadonlyArray<Array<number>>
   readonly tokens: number
 }
 
-const readAnswer = (api: Api, origin: Origin, text: string, count: number): Result.Result<Embedded, ModelError> => {
+const readAnswer = (
+  api: Api,
+  origin: Origin,
+  text: string,
+  count: number
+): Result.Result<EmbeddingResult, ModelError> => {
   const body = objectOf(Result.getOrUndefined(parse(text)))
   if (body === undefined) return Result.fail(badResponse(origin, "the answer is not a JSON object"))
   const { tokens, vectors } = api.read(body)
@@ -85,7 +90,7 @@ const makeClient = (options: EmbeddingOptions, api: Api) => {
   const { fetch, model, timeout = "1 minute" } = options
   const headers = { ...api.headers, ...options.headers }
   const post = makePost({ ...api, model, headers, fetch, timeout })
-  return (inputs: ReadonlyArray<string>): Effect.Effect<Embedded, ModelError> => {
+  return (inputs: ReadonlyArray<string>): Effect.Effect<EmbeddingResult, ModelError> => {
     const texts = inputs.map(wellFormed)
     return Effect.flatMap(api.token ?? Effect.undefined, (token) =>
       Effect.flatMap(

@@ -22,7 +22,7 @@ export interface Endpoint {
 }
 
 /** The text of an answer, and the origin for failures of its reader. */
-export interface Posted {
+export interface PostAnswer {
   readonly origin: Origin
   readonly text: string
 }
@@ -36,12 +36,12 @@ export const makePost = ({ failure, headers, hints, model, provider, timeout, ur
     body: object,
     collectTexts: () => Iterable<string>,
     token?: Redacted.Redacted
-  ): Effect.Effect<Posted, ModelError> => {
+  ): Effect.Effect<PostAnswer, ModelError> => {
     const value = token === undefined ? [] : [Redacted.value(token)]
     const origin: Origin = { provider, model, secrets: [...secrets, ...value], said: collectTexts, hints }
     const authorised = { ...plainHeaders, ...(value.length === 0 ? {} : { authorization: `Bearer ${value.join("")}` }) }
     const fetch = guardedFetch(rest.fetch ?? globalThis.fetch, origin, { timeout })
-    const ask = async (signal: AbortSignal): Promise<Posted> => {
+    const ask = async (signal: AbortSignal): Promise<PostAnswer> => {
       const init = { method: "POST", headers: authorised, body: JSON.stringify(body), signal }
       const response = await fetch(url, init)
       const text = await response.text()

@@ -5,7 +5,7 @@ import type { Codec, Decoder, Delta } from "./codecs/Codec.ts"
 import { makeVoice } from "./codecs/scanner.ts"
 import type { Engine } from "./engine.ts"
 import { makeReader, makeTokenizer } from "./tokens.ts"
-import { type Asked, type Prepared, repeatWindow, samplingOf } from "./turn.ts"
+import { type LocalRequest, type PreparedTurn, repeatWindow, samplingOf } from "./turn.ts"
 
 /**
  * Evaluates all but the last token of a prompt, and reuses the tokens that the sequence remembers. It works in pieces,
@@ -47,7 +47,7 @@ export const makeCodecTurns = (engine: Engine, codec: Codec, template: string) =
     })
   )
 
-  return (conversation: Asked, grammar: LlamaGrammar | undefined): Prepared => {
+  return (conversation: LocalRequest, grammar: LlamaGrammar | undefined): PreparedTurn => {
     const { settings, tools } = conversation
     const level = grammar === undefined ? settings.thinking : "off"
     const thinking = level === undefined ? undefined : budgetOf(level) > 0

@@ -11,7 +11,7 @@ import { valueAt } from "../../../support/json/valueAt.ts"
 import { merge } from "../../internal/wire/read.ts"
 
 /** A schema for a grammar, and the function that restores answers to the original schema. */
-export interface Adapted {
+export interface GrammarSchema {
   readonly schema: GbnfJsonObjectSchema
   readonly restore: (json: JsonObject) => JsonObject
 }
@@ -216,7 +216,7 @@ export const unheldIn = (schema: Json): ReadonlyArray<string> => {
 }
 
 /** Makes a schema for a grammar. With `nulls: false` every property is always there. */
-export const adapt = (rawSchema: JsonObject, options?: { readonly nulls: boolean }): Adapted => {
+export const adapt = (rawSchema: JsonObject, options?: { readonly nulls: boolean }): GrammarSchema => {
   const defs = definitionsOf(rawSchema)
   const context: Context = { defs, nulls: options?.nulls ?? true }
   const $defs = Object.fromEntries(Object.entries(defs).map(([name, schema]) => [name, convert(schema, context)]))

@@ -25,10 +25,10 @@ import { adapt, unheldIn } from "./grammarSchema.ts"
 import type { Pool, Seat } from "./pool.ts"
 import { type Restore, commonPrefix as sharedBy } from "./prefixes.ts"
 import { type Settings, settingsFor } from "./settings.ts"
-import type { Asked, Prepared } from "./turn.ts"
+import type { LocalRequest, PreparedTurn } from "./turn.ts"
 
 /** Resources that all sessions of a model share. */
-export interface Shared {
+export interface SharedResources {
   readonly origin: Origin
   readonly engine: Engine
   readonly context: LlamaContext
@@ -38,7 +38,7 @@ export interface Shared {
   /** Puts the beginning of a prompt into a sequence, from the disk if it is there. */
   readonly restore: Restore | undefined
   /** Prepares turns by the model's codec or its chat wrapper. */
-  readonly makePrepare: () => (prompt: Asked, grammar: LlamaGrammar | undefined) => Prepared
+  readonly makePrepare: () => (prompt: LocalRequest, grammar: LlamaGrammar | undefined) => PreparedTurn
 }
 
 const defaultMaxTokens = 4096
@@ -75,7 +75,11 @@ const toldOf = (tool: ToolDefinition, names: ToolNames): ToolDefinition => {
 }
 
 /** Gives the longest that the turn may be, in tokens; fails if its prompt leaves no room for an answer. */
-const limitOf = (shared: Shared, prepared: Prepared, maxTokens: number): Effect.Effect<number, ModelError> => {
+const limitOf = (
+  shared: SharedResources,
+  prepared: PreparedTurn,
+  maxTokens: number
+): Effect.Effect<number, ModelError> => {
   const { contextSize } = shared.context
   const used = prepared.tokens.length
   const room = contextSize - 1 - used - prepared.slack
@@ -92,7 +96,7 @@ const limitOf = (shared: Shared, prepared: Prepared, maxTokens: number): Effect.
 }
 
 /** Opens a session. */
-export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.Scope> =>
+export const open = (shared: SharedResources): Effect.Effect<ModelSession, never, Scope.Scope> =>
   Effect.suspend(() => {
     const { engine, origin, pool } = shared
     const normalize = makeNormalizer(dialectOf(origin))
@@ -115,7 +119,7 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
       const { system, turns } = normalize(request.messages)
       const tools = request.toolChoice === "none" ? [] : request.tools
       const { toolChoice } = request
-      const prompt: Asked = {
+      const prompt: LocalRequest = {
         systemPrompt: [wellFormed(request.systemPrompt), ...system].filter((text) => text !== "").join("\n\n"),
         turns: renamed(turns, names),
         tools: tools.map((tool) => toldOf(tool, names)),
@@ -129,7 +133,7 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
     })
 
     /** Beginning of all conversations with this system prompt and these tools: where two others agree. */
-    const beginningOf = ({ tokens }: Prepared, prompt: Asked): ReadonlyArray<Token> => {
+    const beginningOf = ({ tokens }: PreparedTurn, prompt: LocalRequest): ReadonlyArray<Token> => {
       const [one = [], other = []] = ["0", "Z"].map((text) => {
         const human = { role: "human" as const, content: [Content.text(text)], index: 0 }
         return prepare({ ...prompt, turns: [human] }, undefined).tokens
@@ -138,7 +142,7 @@ export const open = (shared: Shared): Effect.Effect<ModelSession, never, Scope.S
     }
 
     /** A beginning that can't be kept is read, as it would be without a folder. */
-    const restored = Effect.fnUntraced(function* (seat: Seat, turn: Prepared, prompt: Asked) {
+    const restored = Effect.fnUntraced(function* (seat: Seat, turn: PreparedTurn, prompt: LocalRequest) {
       const { restore } = shared
       if (restore === undefined) return
       const commonLength = seat.sequence.compareContextTokens([...turn.tokens]).firstDifferentIndex

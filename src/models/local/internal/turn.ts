@@ -9,7 +9,7 @@ import type { Delta } from "./codecs/Codec.ts"
 import type { Settings } from "./settings.ts"
 
 /** A request in terms that both ways of speaking to a model start from. */
-export interface Asked {
+export interface LocalRequest {
   readonly systemPrompt: string
   readonly turns: ReadonlyArray<Turn>
   readonly tools: ReadonlyArray<ToolDefinition>
@@ -28,7 +28,7 @@ export interface Finish {
  * A turn that can be generated. `tokens` is its whole prompt, `slack` how many more tokens than `limit` it may put into
  * the context. `generate` looks at the signal before each token, and settles when nothing is computed any more.
  */
-export interface Prepared {
+export interface PreparedTurn {
   readonly tokens: ReadonlyArray<Token>
   readonly slack: number
   readonly generate: (

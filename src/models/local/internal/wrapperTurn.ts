@@ -18,9 +18,9 @@ import { budgetOf } from "../../internal/turn/thinking.ts"
 import type { Delta } from "./codecs/Codec.ts"
 import { makeVoice } from "./codecs/scanner.ts"
 import type { Engine } from "./engine.ts"
-import { adapt, type Adapted } from "./grammarSchema.ts"
+import { adapt, type GrammarSchema } from "./grammarSchema.ts"
 import { toHistory } from "./history.ts"
-import { type Asked, type Finish, type Prepared, repeatWindow, samplingOf } from "./turn.ts"
+import { type LocalRequest, type Finish, type PreparedTurn, repeatWindow, samplingOf } from "./turn.ts"
 
 /** More calls in one turn are a model that goes round in circles. */
 const parallelLimit = 8
@@ -80,7 +80,7 @@ const offered = (functions: ChatModelFunctions, choice: SimpleChoice): ChatModel
 }
 
 /** The calls of a turn, which come as text and, when they are whole, as values. */
-const makeCallReader = (emit: (delta: Delta) => void, schemas: ReadonlyMap<string, Adapted>) => {
+const makeCallReader = (emit: (delta: Delta) => void, schemas: ReadonlyMap<string, GrammarSchema>) => {
   let open: { readonly call: number; readonly name: string; raw: string } | undefined
   return {
     chunk: ({ callIndex, functionName, paramsChunk }: LlamaChatResponseFunctionCallParamsChunk): void => {
@@ -115,15 +115,15 @@ const makeCallReader = (emit: (delta: Delta) => void, schemas: ReadonlyMap<strin
 export const makeWrapperTurns = (engine: Engine, baseWrapper: ChatWrapper) => {
   const { library, model } = engine
   const wrapper = beginningOnce(baseWrapper, engine)
-  const adapted = new WeakMap<JsonObject, Adapted>()
-  const schemaOf = (tool: ToolDefinition): Adapted => {
+  const adapted = new WeakMap<JsonObject, GrammarSchema>()
+  const schemaOf = (tool: ToolDefinition): GrammarSchema => {
     const own = adapted.get(tool.parameters) ?? adapt(tool.parameters)
     adapted.set(tool.parameters, own)
     return own
   }
   const thinks = wrapper.settings.segments?.thought !== undefined
 
-  return (prompt: Asked, grammar: LlamaGrammar | undefined): Prepared => {
+  return (prompt: LocalRequest, grammar: LlamaGrammar | undefined): PreparedTurn => {
     const { settings, toolChoice, tools } = prompt
     const history = toHistory(prompt.systemPrompt, prompt.turns, tools, thinks)
     const schemas = new Map(tools.map((tool) => [tool.name, schemaOf(tool)]))
@@ -136,7 +136,7 @@ export const makeWrapperTurns = (engine: Engine, baseWrapper: ChatWrapper) => {
       .generateContextState({ chatHistory: history, availableFunctions: functions, documentFunctionParams: true })
       .contextText.tokenize(model.tokenizer)
 
-    const generate: Prepared["generate"] = (sequence, limit, signal, emit) => {
+    const generate: PreparedTurn["generate"] = (sequence, limit, signal, emit) => {
       const chat = new library.LlamaChat({ contextSequence: sequence, chatWrapper })
       const text = makeVoice((delta) => emit({ _tag: "Text", text: delta }), false)
       const reasoning = makeVoice((delta) => emit({ _tag: "Reasoning", text: delta }), true)

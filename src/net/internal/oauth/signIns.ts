@@ -30,25 +30,28 @@ type Failure = OAuthError | StoreError
 const maxSeconds = 300
 
 /** The question about a sign-in. The record of the call stores it, so that a resumed call repeats the same question. */
-const Shown = Schema.Struct({
+const SignInView = Schema.Struct({
   state: Schema.String,
   url: Schema.String,
   userCode: Schema.optionalKey(Schema.String),
   expiresAt: Schema.Finite
 })
-type Shown = typeof Shown.Type
+type SignInView = typeof SignInView.Type
 
 interface Live {
   readonly requestedScopes: ReadonlyArray<string>
   readonly completion: Deferred.Deferred<void, Failure>
-  readonly prompt: Shown
+  readonly prompt: SignInView
 }
 
 const mergeScopes = (...lists: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => [
   ...new Set(lists.flat())
 ]
 
-const questionOf = ({ account, provider, scopes }: Subject, { url, userCode }: Shown): Question.Question<boolean> => {
+const questionOf = (
+  { account, provider, scopes }: Subject,
+  { url, userCode }: SignInView
+): Question.Question<boolean> => {
   const { origin } = new URL(url)
   const code = userCode === undefined ? "" : `, and type in the code ${userCode}`
   const whose = account === "default" ? provider.name : `${provider.name} (${account})`
@@ -98,7 +101,7 @@ const beginByDevice = Effect.fnUntraced(function* (
 ) {
   const device = yield* way.device(server, subject.client, requestedScopes, subject.provider.parameters ?? {})
   const expiresAt = (yield* Clock.currentTimeMillis) + device.seconds * 1000
-  const prompt: Shown = { state: device.userCode, url: device.url, userCode: device.userCode, expiresAt }
+  const prompt: SignInView = { state: device.userCode, url: device.url, userCode: device.userCode, expiresAt }
   const work = Effect.flatMap(
     Effect.mapError(way.poll(server, subject.client, device), failWith(subject)),
     store({ asked: requestedScopes, name: subject.name, tenant: subject.tenant }, subject.issuer, subject.client.id)
@@ -239,7 +242,7 @@ export const make = Effect.fnUntraced(function* (redirect: Redirect | undefined)
     if (had !== undefined) return had
     const { ask, step } = yield* ToolContext
     const begun = Effect.map(openOnce(subject), ({ prompt }) => prompt)
-    const prompt = yield* step(`sign in: ${subject.name}`, begun, Shown)
+    const prompt = yield* step(`sign in: ${subject.name}`, begun, SignInView)
     const candidate = lives.get(keyOf(subject))
     const live = candidate?.prompt.state === prompt.state ? candidate : undefined
     const finished = live === undefined ? Effect.never : Effect.as(Deferred.await(live.completion), true)

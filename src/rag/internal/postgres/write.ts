@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { inContext } from "../../Chunk.ts"
 import type { Model } from "../../RagIndex.ts"
-import { findOther, storable, type Stored } from "../entries.ts"
+import { findOther, storable, type StoredEntry } from "../entries.ts"
 import { wordsIn } from "../queryWords.ts"
 import { modelIn, numberIn, type Reason, rowsOf } from "../rows.ts"
 import { termOf } from "../stem.ts"
@@ -74,7 +74,7 @@ export const putDocuments = Effect.fnUntraced(function* (
   sql: SqlClient,
   namespace: string,
   model: Model | undefined,
-  entries: ReadonlyArray<Stored>
+  entries: ReadonlyArray<StoredEntry>
 ): Effect.fn.Return<void, Reason> {
   const hasVectors = entries.some(({ vectors = [] }) => vectors.length > 0)
   const space = yield* openSpace(sql, namespace, model, hasVectors)

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Reason } from "../rows.ts"
-import type { Condition, Conditions, Found, NewRecord, Tables } from "./records.ts"
+import type { Condition, Conditions, FoundRecord, NewRecord, Tables } from "./records.ts"
 import type { Send } from "./server.ts"
 
 /** The chunks of a table up to which no word is too frequent. */
@@ -154,7 +154,7 @@ export const makeChromaTables = (send: Send, database: string): Tables => {
     remove: (table, where) =>
       on(table, undefined, (path) => Effect.asVoid(send("POST", `${path}/delete`, { where: toWhere(where) }))),
     nearest: (table, vector, where, limit) =>
-      on<ReadonlyArray<Found>>(table, [], (path) =>
+      on<ReadonlyArray<FoundRecord>>(table, [], (path) =>
         Effect.flatMap(
           send("POST", `${path}/query`, {
             query_embeddings: [[...vector]],
@@ -171,8 +171,8 @@ export const makeChromaTables = (send: Send, database: string): Tables => {
         )
       ),
     words: (table, terms, where, limit) =>
-      on<ReadonlyArray<Found>>(table, [], (path) =>
-        Effect.gen(function* (): Effect.fn.Return<ReadonlyArray<Found>, Reason> {
+      on<ReadonlyArray<FoundRecord>>(table, [], (path) =>
+        Effect.gen(function* (): Effect.fn.Return<ReadonlyArray<FoundRecord>, Reason> {
           const rarities = new Map(yield* countWords(path, terms))
           const parts = [...rarities.keys()].map(contains)
           if (parts.length === 0) return []

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { sha256Sync } from "../../../support/store/sha256.ts"
 import type { Reason } from "../rows.ts"
-import type { Condition, Conditions, Found, NewRecord, Tables } from "./records.ts"
+import type { Condition, Conditions, FoundRecord, NewRecord, Tables } from "./records.ts"
 import type { Send } from "./server.ts"
 
 const Point = Schema.Struct({
@@ -101,7 +101,7 @@ export const makeQdrantTables = (send: Send): Tables => {
   const query = (table: string, body: unknown) =>
     Effect.flatMap(send("POST", `/collections/${table}/points/query`, body), (value) =>
       value === undefined
-        ? Effect.succeed<ReadonlyArray<Found>>([])
+        ? Effect.succeed<ReadonlyArray<FoundRecord>>([])
         : Effect.map(readPage(value), ({ result }) =>
             result.points.map(({ payload, score = 0 }) => ({ payload, score }))
           )

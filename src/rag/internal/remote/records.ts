@@ -32,7 +32,7 @@ export type Condition =
 export type Conditions = ReadonlyArray<Condition>
 
 /** A record that a search found. */
-export interface Found {
+export interface FoundRecord {
   readonly payload: unknown
   readonly score: number
 }
@@ -54,14 +54,14 @@ export interface Tables {
     vector: Float32Array,
     where: Conditions,
     limit: number
-  ) => Effect.Effect<ReadonlyArray<Found>, Reason>
+  ) => Effect.Effect<ReadonlyArray<FoundRecord>, Reason>
   /** Finds records by their words. */
   readonly words: (
     table: string,
     terms: ReadonlyArray<string>,
     where: Conditions,
     limit: number
-  ) => Effect.Effect<ReadonlyArray<Found>, Reason>
+  ) => Effect.Effect<ReadonlyArray<FoundRecord>, Reason>
   readonly drop: (table: string) => Effect.Effect<void, Reason>
 }
 

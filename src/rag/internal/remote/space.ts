@@ -29,7 +29,7 @@ import {
   chunkKey,
   ChunkKey,
   conditionsOf,
-  type Found,
+  type FoundRecord,
   Head,
   headKey,
   headOf,
@@ -113,8 +113,11 @@ const makeParts = (tables: Tables, namespace: string, model: Model | undefined) 
   /** Keeps what is of the present versions of documents; asks for more if too much is not. */
   const searchLive = Effect.fnUntraced(function* (
     limit: number,
-    find: (limit: number) => Effect.Effect<ReadonlyArray<Found>, Reason>
-  ): Effect.fn.Return<ReadonlyArray<{ readonly head: Head; readonly match: Found; readonly key: ChunkKey }>, Reason> {
+    find: (limit: number) => Effect.Effect<ReadonlyArray<FoundRecord>, Reason>
+  ): Effect.fn.Return<
+    ReadonlyArray<{ readonly head: Head; readonly match: FoundRecord; readonly key: ChunkKey }>,
+    Reason
+  > {
     for (let size = limit * 2; ; size *= 4) {
       const all = yield* find(Math.min(size, most))
       const keyed = all.flatMap((match) => readKeys([match.payload]).map((key) => ({ match, key })))

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { inContext } from "../../Chunk.ts"
 import type { Model } from "../../RagIndex.ts"
-import { findOther, storable, type Stored } from "../entries.ts"
+import { findOther, storable, type StoredEntry } from "../entries.ts"
 import { wordsIn } from "../queryWords.ts"
 import { modelIn, numberIn, type Reason, rowsOf } from "../rows.ts"
 import { centreOf, signOf } from "../signs.ts"
@@ -70,7 +70,7 @@ export const putDocuments = Effect.fnUntraced(function* (
   sql: SqlClient,
   space: number,
   model: Model | undefined,
-  entries: ReadonlyArray<Stored>
+  entries: ReadonlyArray<StoredEntry>
 ): Effect.fn.Return<void, Reason> {
   const [open] = yield* rowsOf(sql`SELECT pk FROM rag_spaces WHERE pk = ${space}`)
   if (open === undefined) {

@@ -11,21 +11,21 @@ import type { Listing, Thread } from "../../../core/SessionStore.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { sha256Sync } from "../../../support/store/sha256.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
-import { type Asked, decode, encode } from "../../A2A.ts"
+import { type ClientRequest, decode, encode } from "../../A2A.ts"
 import { decoder, refuse } from "../packets/input.ts"
 import { observeDecision, observeInput } from "../packets/response.ts"
 import { artifactOf, requestMessageOf, stateOf, statusOf, type TaskState } from "../packets/task.ts"
 import { nameThread } from "../posting.ts"
 import { chooseAgent } from "./agents.ts"
 import { decideOn } from "./deciding.ts"
-import { type Found, findRun, isAtWork } from "./finding.ts"
+import { type RunPlace, findRun, isAtWork } from "./finding.ts"
 import { readTranscript } from "./messages.ts"
 import { type Failure, Problem, toProblem } from "./problem.ts"
 import { json, openRoute, type Route, route, type TenantCall } from "./route.ts"
 import { encodePackets, respondEvents } from "./sse.ts"
 
 /** The names of a task: its input and its thread. */
-interface Named {
+interface TaskNames {
   readonly inputId: string
   readonly threadId: string
 }
@@ -33,14 +33,14 @@ interface Named {
 const encodeText = Schema.encodeSync(Schema.StringFromBase64Url)
 const decodeText = Schema.decodeUnknownOption(Schema.StringFromBase64Url)
 
-const idOf = ({ inputId, threadId }: Named): string => `${encodeText(inputId)}.${encodeText(threadId)}`
+const idOf = ({ inputId, threadId }: TaskNames): string => `${encodeText(inputId)}.${encodeText(threadId)}`
 
 /** A refusal with a code of the protocol. */
 const rejected = (code: string, detail: string) => new Problem({ status: 200, code, detail })
 
 const missing = rejected("-32001", "There is no such task.")
 
-const readId = (id: string): Effect.Effect<Named, Problem> => {
+const readId = (id: string): Effect.Effect<TaskNames, Problem> => {
   const [input = "", thread = "", ...more] = id.split(".")
   const [inputId, threadId] = [decodeText(input), decodeText(thread)]
   const isNamed = Option.isSome(inputId) && Option.isSome(threadId) && more.length === 0
@@ -48,7 +48,10 @@ const readId = (id: string): Effect.Effect<Named, Problem> => {
   return Effect.succeed({ inputId: inputId.value, threadId: threadId.value })
 }
 
-const findTask = Effect.fnUntraced(function* (call: TenantCall, id: string): Effect.fn.Return<Found & Named, Failure> {
+const findTask = Effect.fnUntraced(function* (
+  call: TenantCall,
+  id: string
+): Effect.fn.Return<RunPlace & TaskNames, Failure> {
   const { inputId, threadId } = yield* readId(id)
   return { inputId, threadId, ...(yield* findRun(call, yield* call.tenant.thread(threadId), inputId)) }
 })
@@ -63,7 +66,7 @@ const responseIn = (messages: ReadonlyArray<Message>, inputId: string): Readonly
 }
 
 /** A task, as a client sees it. */
-interface Described {
+interface TaskView {
   readonly state: TaskState
   readonly task: JsonObject
 }
@@ -71,8 +74,8 @@ interface Described {
 /** Describes a task, as the store and the run at work have it. */
 const describe = Effect.fnUntraced(function* (
   call: TenantCall,
-  task: Found & Named
-): Effect.fn.Return<Described, Failure> {
+  task: RunPlace & TaskNames
+): Effect.fn.Return<TaskView, Failure> {
   const { runs } = call.door
   const { id, place, thread, threadId } = task
   const taskId = idOf(task)
@@ -102,14 +105,17 @@ const describe = Effect.fnUntraced(function* (
 })
 
 /** A message that was taken: its task, and the events behind it. */
-interface Taken extends Named {
+interface AcceptedMessage extends TaskNames {
   readonly events: Stream.Stream<AgentEvent, Failure>
   readonly told?: ReadonlyArray<AgentEvent>
 }
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
 
-const take = Effect.fnUntraced(function* (call: TenantCall, request: Asked): Effect.fn.Return<Taken, Failure> {
+const take = Effect.fnUntraced(function* (
+  call: TenantCall,
+  request: ClientRequest
+): Effect.fn.Return<AcceptedMessage, Failure> {
   const { runs } = call.door
   if (request.taskId !== undefined) {
     const { id, inputId, thread, threadId } = yield* findTask(call, request.taskId)
@@ -152,7 +158,7 @@ const isAny = (status: string): boolean => status === "" || status === "TASK_STA
 /** Describes the tasks with a state. */
 const describeAll = Effect.fnUntraced(function* (
   call: TenantCall,
-  names: ReadonlyArray<Named>,
+  names: ReadonlyArray<TaskNames>,
   { includeArtifacts = false, status = "" }: typeof List.Type
 ) {
   const tasks: Array<JsonObject> = []
@@ -202,7 +208,7 @@ const listTasks = Effect.fnUntraced(function* (
   if (contextId !== "") return yield* listContext(call, query, contextId)
   const { store } = call.tenant
   const page = yield* store.list({ limit: pageSize, ...defined({ cursor: pageToken === "" ? undefined : pageToken }) })
-  const names: Array<Named> = []
+  const names: Array<TaskNames> = []
   for (const { threadId } of page.items) {
     const [inputId] = inputsIn(yield* readTranscript(store, threadId))
     if (inputId !== undefined) names.push({ inputId, threadId })
@@ -226,7 +232,7 @@ const cancel = Effect.fnUntraced(function* (call: TenantCall, params: unknown): 
 
 type Answer = { readonly value: JsonObject } | { readonly packets: Stream.Stream<JsonObject, Failure> }
 
-const packetsOf = (work: Taken) =>
+const packetsOf = (work: AcceptedMessage) =>
   encode({ taskId: idOf(work), contextId: work.threadId, told: work.told })(work.events)
 
 const answer = Effect.fnUntraced(function* (

@@ -5,7 +5,7 @@ import type * as Stream from "effect/Stream"
 import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
-import { type Asked, decode, encode } from "../../AiSdk.ts"
+import { type ClientRequest, decode, encode } from "../../AiSdk.ts"
 import { findInput, observeDecision, observeInput } from "../packets/response.ts"
 import { nameThread } from "../posting.ts"
 import type { ThreadRef } from "../tenant.ts"
@@ -28,7 +28,7 @@ const respond = (
 const answer = Effect.fnUntraced(function* (
   call: TenantCall,
   thread: ThreadRef,
-  asked: Extract<Asked, { _tag: "Input" }>
+  asked: Extract<ClientRequest, { _tag: "Input" }>
 ) {
   const { runs } = call.door
   const { id, isRepeated, message, messageId } = asked
@@ -46,7 +46,7 @@ const answer = Effect.fnUntraced(function* (
 const goOn = Effect.fnUntraced(function* (
   call: TenantCall,
   thread: ThreadRef,
-  { decide, messageId }: Extract<Asked, { _tag: "Decisions" }>
+  { decide, messageId }: Extract<ClientRequest, { _tag: "Decisions" }>
 ) {
   const { position, told } = yield* decideOn(call, thread, decide)
   return respond(call, observeDecision(call.door.runs, thread, position), messageId, told)

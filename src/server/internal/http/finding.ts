@@ -8,7 +8,7 @@ import type { Failure } from "./problem.ts"
 import type { TenantCall } from "./route.ts"
 
 /** A run, and the position before it; one that waits for its turn has none yet. */
-export interface Found {
+export interface RunPlace {
   readonly id: string
   readonly thread: ThreadRef
   readonly place: Position | "queued"
@@ -19,7 +19,7 @@ export const findRun = Effect.fnUntraced(function* (
   { door: { runs } }: TenantCall,
   thread: ThreadRef,
   id: string
-): Effect.fn.Return<Found, Failure> {
+): Effect.fn.Return<RunPlace, Failure> {
   const { input, queued } = yield* runs.status(thread)
   if (input?.id === id) return { id, thread, place: input.position }
   if (queued.includes(id)) return { id, thread, place: "queued" }

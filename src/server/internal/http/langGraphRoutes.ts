@@ -7,7 +7,7 @@ import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import type { Json, JsonObject } from "../../../core/Json.ts"
 import { makeId, type Message, text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
-import { type Asked, decode, decodeModes, encode, type Mode, type Packet } from "../../LangGraph.ts"
+import { type ClientRequest, decode, decodeModes, encode, type Mode, type Packet } from "../../LangGraph.ts"
 import { refuse } from "../packets/input.ts"
 import { observeDecision, observeInput } from "../packets/response.ts"
 import type { Position } from "../position.ts"
@@ -36,7 +36,7 @@ interface Run {
 /** Takes an input or answers. */
 const start = Effect.fnUntraced(function* (
   call: TenantCall,
-  request: Asked,
+  request: ClientRequest,
   threadId: string
 ): Effect.fn.Return<Run, Failure> {
   const { runs } = call.door
@@ -123,7 +123,7 @@ const awaitValues = (run: Run): Effect.Effect<Json, Failure> =>
   })
 
 /** Makes the thread of a run that has none. */
-const withThread = (call: TenantCall, request: Asked): Asked =>
+const withThread = (call: TenantCall, request: ClientRequest): ClientRequest =>
   request._tag === "Input" && call.param("id") === "" ? { ...request, createsThread: true } : request
 
 const streamRun = (path: Route["path"], threadOf: (call: TenantCall) => string) =>

@@ -5,7 +5,7 @@ import type { Request } from "../../../core/Approval.ts"
 import { type Json, JsonObject } from "../../../core/Json.ts"
 import { makeId } from "../../../core/Message.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
-import type { Listing, Stored, Thread } from "../../../core/SessionStore.ts"
+import type { Listing, StoredEntry, Thread } from "../../../core/SessionStore.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { decoder } from "../packets/input.ts"
 import { interruptOf, messageOf } from "../packets/langChain.ts"
@@ -153,7 +153,7 @@ const search = route({
 /** The state behind the last of some messages. */
 const stateAt = (
   threadId: string,
-  messages: ReadonlyArray<Stored>,
+  messages: ReadonlyArray<StoredEntry>,
   { pending, state }: Pick<Status, "pending" | "state">
 ): JsonObject => {
   const last = messages.at(-1)

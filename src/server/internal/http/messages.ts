@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type { HumanMessage, Message } from "../../../core/Message.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
-import type { Page, Service, Stored } from "../../../core/SessionStore.ts"
+import type { Page, Service, StoredEntry } from "../../../core/SessionStore.ts"
 import { defined } from "../../../support/json/defined.ts"
 
 const pageSize = 200
@@ -13,7 +13,7 @@ export const readMessages = Effect.fnUntraced(function* (
   threadId: string,
   { before, limit }: { readonly before?: string | undefined; readonly limit: number }
 ) {
-  const entries: Array<Stored> = []
+  const entries: Array<StoredEntry> = []
   let from: string | null | undefined = before
   for (;;) {
     const page: Page = yield* store.load(threadId, { limit: pageSize, ...defined({ from: from ?? undefined }) })

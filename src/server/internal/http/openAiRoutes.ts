@@ -6,7 +6,14 @@ import * as Stream from "effect/Stream"
 import type { Json } from "../../../core/Json.ts"
 import { makeId, text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
-import { type Asked, decodeChat, decodeResponse, encodeChat, encodeResponse, type Packet } from "../../OpenAi.ts"
+import {
+  type ClientRequest,
+  decodeChat,
+  decodeResponse,
+  encodeChat,
+  encodeResponse,
+  type Packet
+} from "../../OpenAi.ts"
 import { takeWholeChat } from "../packets/chat.ts"
 import { refuse } from "../packets/input.ts"
 import { mapParts } from "../packets/parts.ts"
@@ -39,7 +46,7 @@ const readId = (id: string): Effect.Effect<{ readonly threadId: string; readonly
 
 const newId = (): string => makeId().replaceAll("-", "")
 
-const start = Effect.fnUntraced(function* (call: TenantCall, request: Asked, threadId: string, id: string) {
+const start = Effect.fnUntraced(function* (call: TenantCall, request: ClientRequest, threadId: string, id: string) {
   const { runs } = call.door
   const thread = yield* call.tenant.thread(threadId)
   const agent = yield* chooseAgent(call, request.model)

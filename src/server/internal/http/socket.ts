@@ -21,13 +21,13 @@ const waiting = 64
 const codes = { flood: 4429, slow: 4408, unread: 1003, over: 1011 } as const
 
 /** The end of a connection, by the server or by the client. */
-export type Ended = keyof typeof codes | Socket.SocketError
+export type SocketEnd = keyof typeof codes | Socket.SocketError
 
 /** A packet for a client, as JSON. */
-export type Told = Readonly<Record<string, unknown>>
+export type ServerPacket = Readonly<Record<string, unknown>>
 
 /** Sends to a client. It waits while too much is on the way. */
-export type Send = (text: string) => Effect.Effect<void, Ended>
+export type Send = (text: string) => Effect.Effect<void, SocketEnd>
 
 const Beat = Schema.fromJsonString(Schema.Struct({ type: Schema.Literal("beat"), n: Schema.Finite }))
 const readBeat = Schema.decodeUnknownOption(Beat)
@@ -76,8 +76,8 @@ const makeFlow = (write: Send) => {
  */
 export const converse = Effect.fnUntraced(function* <R, R2>(
   socket: Socket.Socket,
-  tell: (send: Send) => Effect.Effect<void, Ended, R>,
-  hear: (text: string) => Effect.Effect<Told, never, R2>
+  tell: (send: Send) => Effect.Effect<void, SocketEnd, R>,
+  hear: (text: string) => Effect.Effect<ServerPacket, never, R2>
 ): Effect.fn.Return<void, never, R | R2> {
   yield* Effect.scoped(
     Effect.gen(function* () {

@@ -13,7 +13,7 @@ import * as Guard from "./guard.ts"
 import { catchProblems, type Failure, Problem, toBody, toProblem } from "./problem.ts"
 import { type Route, route, type TenantCall } from "./route.ts"
 import { Input, positionOf, Start, startRun, toMessage } from "./runRoutes.ts"
-import { converse, type Send, type Told } from "./socket.ts"
+import { converse, type Send, type ServerPacket } from "./socket.ts"
 
 /** The name that a client gives to a packet. */
 const Ref = Schema.String.check(Schema.isMaxLength(512))
@@ -29,7 +29,7 @@ const Packet = Schema.Union([
 const act = Effect.fnUntraced(function* (
   call: TenantCall,
   packet: typeof Packet.Type
-): Effect.fn.Return<Told, Failure> {
+): Effect.fn.Return<ServerPacket, Failure> {
   const { runs } = call.door
   const thread = yield* call.thread
   switch (packet.type) {
@@ -55,7 +55,7 @@ const refOf = (text: string): string | undefined => {
   return decoded._tag === "Some" ? decoded.value.ref : undefined
 }
 
-const refusal = (ref: string | undefined, problem: Problem): Told => ({
+const refusal = (ref: string | undefined, problem: Problem): ServerPacket => ({
   type: "refused",
   ...(ref === undefined ? {} : { ref }),
   problem: toBody(problem)
@@ -118,7 +118,7 @@ const talk = route({
           if (packet.type === "input") yield* Deferred.succeed(begun, undefined)
           return { type: "ack", ref: packet.ref, ...result }
         }),
-        (problem): Told => refusal(problem.code === "TooLarge" ? undefined : refOf(text), problem)
+        (problem): ServerPacket => refusal(problem.code === "TooLarge" ? undefined : refOf(text), problem)
       )
     yield* converse(socket, tell, hear)
     return HttpServerResponse.empty()

@@ -76,7 +76,7 @@ const elicit = Effect.fnUntraced(function* (request: Approval.Request) {
     const reverse = yield* client.value.getClient
     return yield* reverse.elicit(yield* Effect.orDie(decodeForm({ mode: "form", ...Form.make(request) })))
   })
-  const answered = yield* Effect.scoped(Effect.option(Effect.map(elicitation, (reply): Form.Answered => reply)))
+  const answered = yield* Effect.scoped(Effect.option(Effect.map(elicitation, (reply): Form.ClientAnswer => reply)))
   return Option.match(answered, {
     onNone: () => Approval.reject(request, "the client did not ask its user"),
     onSome: (reply) => Form.decisionOf(request, reply)

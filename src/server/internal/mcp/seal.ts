@@ -22,7 +22,7 @@ const State = Schema.fromJsonString(
 const decode = Schema.decodeUnknownResult(State)
 
 /** The waiting run and its question. */
-export interface Waiting {
+export interface WaitingRun {
   readonly run: string
   readonly ask: string
 }
@@ -34,7 +34,7 @@ export const make = Effect.gen(function* () {
   const bytes = (text: string) => new TextEncoder().encode(text)
 
   /** Seals a question of a call. */
-  const seal = Effect.fnUntraced(function* (waiting: Waiting, tool: string, args: JsonObject, until: number) {
+  const seal = Effect.fnUntraced(function* (waiting: WaitingRun, tool: string, args: JsonObject, until: number) {
     const text = JSON.stringify({ ...waiting, tool, arguments: yield* sha256(canonical(args)), until })
     const tag = yield* Effect.orDie(mac.sign(key, bytes(text)))
     return `${Base64Url.encode(text)}.${Base64Url.encode(tag)}`

@@ -6,14 +6,14 @@ import type { Decision, Request } from "../../../core/Approval.ts"
 import * as Checkpoint from "../../../core/Checkpoint.ts"
 import type { HumanMessage } from "../../../core/Message.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
-import { type Page, type Service, SessionStore, type Stored } from "../../../core/SessionStore.ts"
+import { type Page, type Service, SessionStore, type StoredEntry } from "../../../core/SessionStore.ts"
 import { loadThread } from "../../../sessions/journal.ts"
 import { isMissing } from "../posting.ts"
 import { rebuild } from "../rebuild.ts"
 import { RunsError } from "../service.ts"
 
 /** The input of a run, and the events of its thread that the client has. */
-export interface Prepared {
+export interface RunInput {
   readonly input: Input
   readonly told: ReadonlyArray<AgentEvent>
 }
@@ -21,7 +21,7 @@ export interface Prepared {
 const conflict = (threadId: string, problem: string) => new RunsError({ reason: "Conflict", threadId, problem })
 
 /** Reports whether a run began with an input: the first message behind its start is of a person. */
-const isInputRun = (entries: ReadonlyArray<Stored>, at: number): boolean => {
+const isInputRun = (entries: ReadonlyArray<StoredEntry>, at: number): boolean => {
   if (entries[at]?.entry._tag !== "RunStarted") return false
   const first = entries.slice(at + 1).find(({ entry }) => entry._tag === "Message" || entry._tag === "RunStarted")
   return first?.entry._tag === "Message" && first.entry.message.role === "human"
@@ -31,10 +31,13 @@ const isInputRun = (entries: ReadonlyArray<Stored>, at: number): boolean => {
 const findRun = Effect.fnUntraced(function* (
   store: Service,
   threadId: string,
-  isWanted: (entries: ReadonlyArray<Stored>, at: number) => boolean
-): Effect.fn.Return<{ readonly first: number; readonly entries: ReadonlyArray<Stored> } | undefined, SessionError> {
+  isWanted: (entries: ReadonlyArray<StoredEntry>, at: number) => boolean
+): Effect.fn.Return<
+  { readonly first: number; readonly entries: ReadonlyArray<StoredEntry> } | undefined,
+  SessionError
+> {
   const leaf = yield* store.leaf(threadId)
-  let entries: ReadonlyArray<Stored> = []
+  let entries: ReadonlyArray<StoredEntry> = []
   let from = leaf.id
   while (from !== null) {
     const page: Page = yield* store.load(threadId, { from })
@@ -50,7 +53,7 @@ const findRun = Effect.fnUntraced(function* (
 export const prepareDecisions = Effect.fnUntraced(function* (
   threadId: string,
   decide: (request: Request) => Decision | undefined
-): Effect.fn.Return<Prepared, RunsError | SessionError, SessionStore> {
+): Effect.fn.Return<RunInput, RunsError | SessionError, SessionStore> {
   const store = yield* SessionStore
   const { checkpoint } = yield* loadThread(store, threadId)
   const pending =
@@ -81,7 +84,7 @@ export const prepareInput = Effect.fnUntraced(function* (
   threadId: string,
   message: HumanMessage,
   isRepeated: boolean
-): Effect.fn.Return<Prepared, SessionError, SessionStore> {
+): Effect.fn.Return<RunInput, SessionError, SessionStore> {
   if (isRepeated) yield* Effect.catchIf(takeBack(yield* SessionStore, threadId, message), isMissing, () => Effect.void)
   return { input: message, told: [] }
 })

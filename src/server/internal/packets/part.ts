@@ -16,7 +16,7 @@ export interface Subagent {
   readonly usage?: Usage
 }
 
-type Cited = Of<"SourcesFound">["sources"][number]
+type CitedSource = Of<"SourcesFound">["sources"][number]
 
 /**
  * A part of a response.
@@ -74,7 +74,7 @@ export type Part =
       readonly isOwn: boolean
     }
   | { readonly _tag: "Subagent"; readonly subagent: Subagent }
-  | { readonly _tag: "Sources"; readonly sources: ReadonlyArray<Cited> }
+  | { readonly _tag: "Sources"; readonly sources: ReadonlyArray<CitedSource> }
   | { readonly _tag: "File"; readonly url: string; readonly mediaType: string }
   | { readonly _tag: "Steered"; readonly message: HumanMessage }
   | { readonly _tag: "Todos"; readonly todos: Json }

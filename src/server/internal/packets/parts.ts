@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import type { AgentEvent, Of } from "../../../core/AgentEvent.ts"
 import type { Json } from "../../../core/Json.ts"
 import { type Message, text, type ToolMessage } from "../../../core/Message.ts"
-import { Cited, slot as sourcesSlot } from "../../../core/sourceList.ts"
+import { CitedSource, slot as sourcesSlot } from "../../../core/sourceList.ts"
 import { suspension, Suspension } from "../../../core/thread/suspension.ts"
 import { isOfRoot, type Part, type Tell } from "./part.ts"
 import * as Subagents from "./subagents.ts"
@@ -62,7 +62,7 @@ const tellTodos = (state: State, tell: Tell): void => {
   if (todos !== undefined) tell({ _tag: "Todos", todos })
 }
 
-const decodeSources = Schema.decodeUnknownOption(Schema.Array(Cited))
+const decodeSources = Schema.decodeUnknownOption(Schema.Array(CitedSource))
 
 /** The sources of a slot: entries have it in the place of events. */
 const readSources = (value: Json): Of<"SourcesFound">["sources"] =>

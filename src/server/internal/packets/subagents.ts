@@ -3,20 +3,20 @@ import type { Of } from "../../../core/AgentEvent.ts"
 import { StopReason } from "../../../core/StopReason.ts"
 import type { Subagent, Tell } from "./part.ts"
 
-interface Known {
+interface SubagentState {
   runId: string
   now: Subagent
 }
 
 /** The sub-agents of a response, by the place of their call. */
-export type Subagents = Map<string, Array<Known>>
+export type Subagents = Map<string, Array<SubagentState>>
 
 const stopReasons: ReadonlySet<string> = new Set(StopReason.literals)
 const isDone = (outcome: string): outcome is StopReason => outcome !== "suspended" && stopReasons.has(outcome)
 
-const isOpen = ({ now }: Known): boolean => now.status === "working" || now.status === "interrupted"
+const isOpen = ({ now }: SubagentState): boolean => now.status === "working" || now.status === "interrupted"
 
-const change = (entry: Known, now: Subagent, tell: Tell): void => {
+const change = (entry: SubagentState, now: Subagent, tell: Tell): void => {
   if (entry.now.status === now.status) return
   entry.now = now
   tell({ _tag: "Subagent", subagent: now })

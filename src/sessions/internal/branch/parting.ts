@@ -1,7 +1,7 @@
 /** Finds the entry where two branches of a thread part. */
 import * as Effect from "effect/Effect"
 import type { SessionError } from "../../../core/SessionError.ts"
-import type { Service, Stored } from "../../../core/SessionStore.ts"
+import type { Service, StoredEntry } from "../../../core/SessionStore.ts"
 
 const limit = 1_000
 
@@ -9,7 +9,7 @@ const limit = 1_000
  * A way back from an entry, as far as it was read. `entries` come newest first; `next` is the entry to read on from.
  */
 interface Way {
-  readonly entries: Array<Stored>
+  readonly entries: Array<StoredEntry>
   readonly ids: Set<string>
   next: string | null
 }
@@ -21,7 +21,7 @@ const goOn = Effect.fnUntraced(function* (
   store: Service,
   threadId: string,
   way: Way
-): Effect.fn.Return<ReadonlyArray<Stored>, SessionError> {
+): Effect.fn.Return<ReadonlyArray<StoredEntry>, SessionError> {
   if (way.next === null) return []
   const page = yield* store.load(threadId, { from: way.next, limit })
   const newest = page.entries.toReversed()
@@ -42,7 +42,7 @@ export const leftBehind = Effect.fnUntraced(function* (
   threadId: string,
   from: string | null,
   to: string | null
-): Effect.fn.Return<ReadonlyArray<Stored>, SessionError> {
+): Effect.fn.Return<ReadonlyArray<StoredEntry>, SessionError> {
   const oldWay = wayFrom(from)
   const newWay = wayFrom(to)
   while (oldWay.next !== null || newWay.next !== null) {
@@ -55,17 +55,17 @@ export const leftBehind = Effect.fnUntraced(function* (
 })
 
 /** The last entry of a kind on the path to an entry. */
-export const lastOf = Effect.fnUntraced(function* <T extends Stored["entry"]["_tag"]>(
+export const lastOf = Effect.fnUntraced(function* <T extends StoredEntry["entry"]["_tag"]>(
   store: Service,
   threadId: string,
   from: string | null,
   tag: T
 ) {
-  const isWanted = (entry: Stored["entry"]): entry is Extract<Stored["entry"], { readonly _tag: T }> =>
+  const isWanted = (entry: StoredEntry["entry"]): entry is Extract<StoredEntry["entry"], { readonly _tag: T }> =>
     entry._tag === tag
   let next = from
   while (next !== null) {
-    const page: { readonly entries: ReadonlyArray<Stored>; readonly next: string | null } = yield* store.load(
+    const page: { readonly entries: ReadonlyArray<StoredEntry>; readonly next: string | null } = yield* store.load(
       threadId,
       { from: next, limit: 64 }
     )

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path"
 import { attempt } from "./disk.ts"
 
 /** A file in the index. Times are in milliseconds. */
-interface Indexed {
+interface IndexEntry {
   readonly oid: string
   readonly mtime: number
   readonly ctime: number
@@ -16,7 +16,7 @@ interface Indexed {
 export interface Index {
   readonly top: string
   readonly stamp: string
-  readonly files: ReadonlyMap<string, Indexed>
+  readonly files: ReadonlyMap<string, IndexEntry>
 }
 
 /** Finds the repository of a folder: its top, and the folder with its index. */
@@ -46,8 +46,8 @@ const most = 100_000_000
 /** The bytes of an entry before the object's id. */
 const statBytes = 40
 
-const readIndex = (data: Buffer, top: string, length: number, indexedAt: number): ReadonlyMap<string, Indexed> => {
-  const files = new Map<string, Indexed>()
+const readIndex = (data: Buffer, top: string, length: number, indexedAt: number): ReadonlyMap<string, IndexEntry> => {
+  const files = new Map<string, IndexEntry>()
   const version = data.readUInt32BE(4)
   // Version 4 shortens names by the one before. Versions 2 and 3 pad entries to 8 bytes.
   if (data.toString("latin1", 0, 4) !== "DIRC" || version < 2 || version > 4) return files
@@ -100,7 +100,7 @@ export const indexOf = (folder: string, last: Index | undefined): Index | undefi
   const files = attempt(() =>
     readIndex(fs.readFileSync(file), repository.top, idLength(repository.at), Math.floor(stat.mtimeMs))
   )
-  return { top: repository.top, stamp, files: files ?? new Map<string, Indexed>() }
+  return { top: repository.top, stamp, files: files ?? new Map<string, IndexEntry>() }
 }
 
 /** Git may store whole seconds. */

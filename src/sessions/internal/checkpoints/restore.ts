@@ -10,7 +10,7 @@ import { attempt, hashOf, hasRealParents, modeOf, readEntry, statOf } from "./di
 import { type Aim, type File, hasSameContent, isSame, referenceOf, type State } from "./entry.ts"
 
 /** A path that could not be restored. */
-export interface Failed {
+export interface FailedPath {
   readonly path: string
   readonly problem: string
 }
@@ -106,7 +106,7 @@ export const restorePaths = <E>(
   modes: Readonly<Record<string, number>>,
   most: number,
   content: (hash: string) => Effect.Effect<Uint8Array | undefined, E>
-): Effect.Effect<ReadonlyArray<Failed>, E> =>
+): Effect.Effect<ReadonlyArray<FailedPath>, E> =>
   // oxlint-disable-next-line eslint/complexity -- one branch for each state of a file
   Effect.gen(function* () {
     const failed = new Map<string, string>()

@@ -70,7 +70,7 @@ interface Folder {
   count: number
 }
 
-interface Listed {
+interface FolderList {
   readonly paths: Array<string>
   readonly folders: Array<Folder>
   readonly unread: Set<string>
@@ -78,7 +78,7 @@ interface Listed {
 
 /** Lists all paths below a folder. `undefined` if there are far too many. */
 const list = Effect.fnUntraced(function* (root: string, leftOut: ReadonlySet<string>, most: number) {
-  const listed: Listed = { paths: [], folders: [], unread: new Set() }
+  const listed: FolderList = { paths: [], folders: [], unread: new Set() }
   const due: Array<Folder> = [{ path: root, above: undefined, count: 0 }]
   const walk = function* () {
     for (let next = due.pop(); next !== undefined && listed.paths.length <= most; next = due.pop()) yield next
@@ -111,7 +111,7 @@ const isBelow = (path: string, folders: ReadonlySet<string>): boolean => {
 }
 
 /** Finds large folders that are ignored. Returns true if it found one. */
-const leaveOut = Effect.fnUntraced(function* (root: string, listed: Listed, snapshot: Snapshot, limits: Limits) {
+const leaveOut = Effect.fnUntraced(function* (root: string, listed: FolderList, snapshot: Snapshot, limits: Limits) {
   const large = listed.folders.filter(
     ({ above, count, path }) => above !== undefined && count > limits.ignored && !snapshot.scanned.has(path)
   )

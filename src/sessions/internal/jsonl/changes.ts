@@ -4,17 +4,17 @@ import * as Effect from "effect/Effect"
 import { makeId } from "../../../core/Message.ts"
 import { syncFolder } from "../../../support/store/appendLog.ts"
 import * as Memory from "../memory/thread.ts"
-import type { Appended, Fault, Tables } from "../tables.ts"
+import type { AppendOutcome, Fault, Tables } from "../tables.ts"
 import { movedTo } from "../transfer/moving.ts"
-import { type Folder, filesOf, isOpen, locked, type Open, readLog, withThread } from "./folder.ts"
+import { type Folder, filesOf, isOpen, locked, type OpenLog, readLog, withThread } from "./folder.ts"
 import { readMark } from "./mark.ts"
 import { isThread } from "./names.ts"
 import type { Change, Create, Mark } from "./record.ts"
 
-const noThread: Appended = { _tag: "Refused", thread: undefined }
+const noThread: AppendOutcome = { _tag: "Refused", thread: undefined }
 
 /** Runs a change of a thread that was not moved. */
-export const unlessMoved = <A>(log: Open, change: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
+export const unlessMoved = <A>(log: OpenLog, change: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
   log.moved === undefined ? change : Effect.fail(movedTo(log.moved))
 
 /** Writes a mark to a thread that does not have it. */
@@ -74,12 +74,12 @@ const create = Effect.fnUntraced(function* (
 /** Writes a change that adds an entry. */
 const append = (
   folder: Folder,
-  log: Open,
+  log: OpenLog,
   change: Change,
   entryId: string,
   bytes?: number
-): Effect.Effect<Appended, Fault> =>
-  Effect.flatMap(unlessMoved(log, folder.write(log, change, bytes)), (outcome): Effect.Effect<Appended, Fault> => {
+): Effect.Effect<AppendOutcome, Fault> =>
+  Effect.flatMap(unlessMoved(log, folder.write(log, change, bytes)), (outcome): Effect.Effect<AppendOutcome, Fault> => {
     // The file may have been replaced before the write.
     if (log.memory === undefined) return Effect.succeed(noThread)
     if (outcome === "Done") return Effect.succeed({ _tag: "Done", step: Memory.find(log.memory, entryId)?.step ?? 0 })

@@ -15,12 +15,12 @@ const capacity = 64 * 1024 * 1024
 const least = 4 * 1024
 
 /** A log of an existing thread. */
-export interface Open extends Logs.Log {
+export interface OpenLog extends Logs.Log {
   readonly memory: Memory.Memory
   readonly create: Create
 }
 
-export const isOpen = (log: Logs.Log): log is Open => log.memory !== undefined && log.create !== undefined
+export const isOpen = (log: Logs.Log): log is OpenLog => log.memory !== undefined && log.create !== undefined
 
 /** The logs in memory, the least recently used one first. */
 const makeCache = () => {
@@ -124,7 +124,7 @@ export const withThread = <A>(
   folder: Folder,
   threadId: string,
   absent: A,
-  body: (log: Open) => Effect.Effect<A, Fault>
+  body: (log: OpenLog) => Effect.Effect<A, Fault>
 ): Effect.Effect<A, Fault> =>
   Effect.flatMap(folder.fileOf(threadId), (file) =>
     locked(
@@ -162,7 +162,7 @@ export const eachLog = Effect.fnUntraced(function* (
 /** Collects from all threads, one after another. An unreadable thread is reported, and left out. */
 export const collect = Effect.fnUntraced(function* <A>(
   folder: Folder,
-  body: (log: Open) => Effect.Effect<ReadonlyArray<A>>
+  body: (log: OpenLog) => Effect.Effect<ReadonlyArray<A>>
 ) {
   const list: Array<A> = []
   const add = Effect.fnUntraced(function* (log: Logs.Log) {

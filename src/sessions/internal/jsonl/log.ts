@@ -10,10 +10,10 @@ import * as AppendLog from "../../../support/store/appendLog.ts"
 import { problemOf } from "../../../support/store/disk.ts"
 import * as Memory from "../memory/thread.ts"
 import type { Fault } from "../tables.ts"
-import { apply, type Change, type Create, decode, type Effected, encode, encodeSlowly, mayBegin } from "./record.ts"
+import { apply, type Change, type Create, decode, type RecordEffect, encode, encodeSlowly, mayBegin } from "./record.ts"
 
 /** The log of a thread, up to the last read line. */
-export interface Log extends AppendLog.Log<Effected> {
+export interface Log extends AppendLog.Log<RecordEffect> {
   readonly file: string
   memory: Memory.Memory | undefined
   create: Create | undefined
@@ -24,7 +24,7 @@ export interface Log extends AppendLog.Log<Effected> {
 }
 
 const unread = (identity: string) => ({
-  ...AppendLog.empty<Effected>(identity),
+  ...AppendLog.empty<RecordEffect>(identity),
   memory: undefined,
   create: undefined,
   broken: undefined,
@@ -83,7 +83,7 @@ const applyCreate = Effect.fnUntraced(function* (log: Log, change: Create, resol
 })
 
 /** Applies a record to its thread. A moved thread ignores every record except `Reopened`. */
-const applyTo = (log: Log, change: Exclude<Change, Create>): Effected => {
+const applyTo = (log: Log, change: Exclude<Change, Create>): RecordEffect => {
   if (log.memory === undefined) return "Broken"
   if (change._tag === "Closed" || change._tag === "Reopened") {
     log.moved = change._tag === "Closed" ? (log.moved ?? change.to) : undefined
@@ -109,7 +109,7 @@ const readLine = Effect.fnUntraced(function* (log: Log, line: string, bytes: num
     log.lost = 0
     return
   }
-  let outcome: Effected = "Void"
+  let outcome: RecordEffect = "Void"
   if (change._tag !== "Create") {
     outcome = applyTo(log, change)
   } else if (log.memory === undefined) {

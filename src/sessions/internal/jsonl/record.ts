@@ -125,19 +125,19 @@ export const encodeSlowly = (change: Change): Effect.Effect<ReadonlyArray<Uint8A
   encodePieces({ v: version, ...change })
 
 /** The effect of a record on its thread: `Void` after another writer was first, `Broken` if it needs a missing entry. */
-export type Effected = "Done" | "Void" | "Broken"
+export type RecordEffect = "Done" | "Void" | "Broken"
 
 const hasEntry = (memory: Memory.Memory, id: string | null): boolean =>
   id === null || Memory.find(memory, id) !== undefined
 
-const applyAppend = (memory: Memory.Memory, { at, behind, entries, leaf }: Append): Effected => {
+const applyAppend = (memory: Memory.Memory, { at, behind, entries, leaf }: Append): RecordEffect => {
   if (behind !== undefined && !hasEntry(memory, behind)) return "Broken"
   if (Memory.append(memory, leaf, entries, at, behind === undefined ? leaf : behind)._tag === "Done") return "Done"
   return hasEntry(memory, leaf) ? "Void" : "Broken"
 }
 
 /** Applies a record to its thread. */
-export const apply = (memory: Memory.Memory, change: Exclude<Change, Create | Mark>): Effected => {
+export const apply = (memory: Memory.Memory, change: Exclude<Change, Create | Mark>): RecordEffect => {
   switch (change._tag) {
     case "Append":
       return applyAppend(memory, change)

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { listsBy, readsBy } from "../memory/reads.ts"
 import * as Memory from "../memory/thread.ts"
-import type { Named, Tables } from "../tables.ts"
+import type { ThreadName, Tables } from "../tables.ts"
 import { waitsAt } from "../waits.ts"
 import { makeChanges, markThreads } from "./changes.ts"
 import { collect, eachLog, makeFolder, withThread } from "./folder.ts"
@@ -23,7 +23,7 @@ export const make = Effect.fnUntraced(function* (place: Logs.Place) {
   })
 
   const names = Effect.gen(function* () {
-    const list: Array<Named> = []
+    const list: Array<ThreadName> = []
     yield* eachLog(
       folder,
       ({ create }) =>

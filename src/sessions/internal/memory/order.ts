@@ -1,7 +1,7 @@
 /** The orders of threads, hits and requests, and the first items of a query in them. */
 import type { JsonObject } from "../../../core/Json.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
-import type { Hit, Thread, Waiting } from "../../../core/SessionStore.ts"
+import type { Hit, Thread, WaitingRequest } from "../../../core/SessionStore.ts"
 import { compareText } from "../../../support/text/text.ts"
 import type { HitCursor, ListCursor, ListQuery, WaitCursor, WaitQuery } from "../tables.ts"
 
@@ -43,10 +43,17 @@ export const firstHits = (hits: Iterable<Hit>, limit: number): ReadonlyArray<Hit
 const waitOrder = (left: WaitCursor, right: WaitCursor): number =>
   left.at - right.at || compareText(left.requestId, right.requestId) || compareText(left.threadId, right.threadId)
 
-const placeOf = ({ request, threadId }: Waiting): WaitCursor => ({ at: request.at, requestId: request.id, threadId })
+const placeOf = ({ request, threadId }: WaitingRequest): WaitCursor => ({
+  at: request.at,
+  requestId: request.id,
+  threadId
+})
 
 /** Sorts requests, and gives the first of a query. */
-export const firstWaits = (waits: Iterable<Waiting>, { after, limit, threadId }: WaitQuery): ReadonlyArray<Waiting> =>
+export const firstWaits = (
+  waits: Iterable<WaitingRequest>,
+  { after, limit, threadId }: WaitQuery
+): ReadonlyArray<WaitingRequest> =>
   [...waits]
     .filter(
       (one) =>

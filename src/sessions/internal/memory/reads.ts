@@ -1,6 +1,6 @@
 /** Answers queries from threads in memory. */
 import * as Effect from "effect/Effect"
-import type { Waiting } from "../../../core/SessionStore.ts"
+import type { WaitingRequest } from "../../../core/SessionStore.ts"
 import type { Fault, Tables } from "../tables.ts"
 import { firstHits, firstThreads, firstWaits, isListed } from "./order.ts"
 import * as Memory from "./thread.ts"
@@ -26,7 +26,7 @@ export const readsBy = (look: Look): Pick<Tables, "find" | "entry" | "path" | "l
 /** The queries about all threads. `all` are their open requests. */
 export const listsBy = (
   each: Each,
-  all: Effect.Effect<ReadonlyArray<Waiting>, Fault>
+  all: Effect.Effect<ReadonlyArray<WaitingRequest>, Fault>
 ): Pick<Tables, "list" | "search" | "waiting" | "waitingFor"> => ({
   list: (query) =>
     Effect.map(

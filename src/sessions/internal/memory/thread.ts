@@ -1,13 +1,13 @@
 /** A thread in memory, and its changes. */
 import * as Effect from "effect/Effect"
 import { type JsonObject } from "../../../core/Json.ts"
-import type { Entry, Hit, Label, NewEntry, Stored, Thread } from "../../../core/SessionStore.ts"
-import type { Appended, Content, NewThread, SearchQuery } from "../tables.ts"
+import type { Entry, Hit, Label, NewEntry, StoredEntry, Thread } from "../../../core/SessionStore.ts"
+import type { AppendOutcome, Content, NewThread, SearchQuery } from "../tables.ts"
 import { excerpt, makePace, matches, searchable } from "../words.ts"
 import { hasMetadata, isHitBehind } from "./order.ts"
 
 /** An entry in memory. */
-interface Node extends Stored {
+interface Node extends StoredEntry {
   readonly step: number
   /** The number of entries that were appended to its thread before it. */
   readonly index: number
@@ -118,7 +118,7 @@ export const refusal = (
   memory: Memory,
   leaf: string | null,
   entries: ReadonlyArray<NewEntry>
-): Appended | undefined => {
+): AppendOutcome | undefined => {
   if (memory.archived || (memory.leaf?.id ?? null) !== leaf) return { _tag: "Refused", thread: info(memory) }
   const clash = entries.find((entry) => find(memory, entry.id) !== undefined)
   return clash === undefined ? undefined : { _tag: "Refused", thread: info(memory), taken: clash.id }
@@ -131,7 +131,7 @@ export const append = (
   entries: ReadonlyArray<NewEntry>,
   at: number,
   behind: string | null
-): Appended => {
+): AppendOutcome => {
   const refused = refusal(memory, leaf, entries)
   if (refused !== undefined) return refused
   let node = behind === leaf ? memory.leaf : find(memory, behind ?? "")
@@ -142,7 +142,7 @@ export const append = (
 }
 
 /** Adds a label beside the path to the leaf. */
-export const addLabel = (memory: Memory, id: string, label: Label, at: number): Appended => {
+export const addLabel = (memory: Memory, id: string, label: Label, at: number): AppendOutcome => {
   if (memory.archived) return { _tag: "Refused", thread: info(memory) }
   if (find(memory, id) !== undefined) return { _tag: "Refused", thread: info(memory), taken: id }
   const { step } = place(memory, id, find(memory, label.target ?? ""), at, label)
@@ -168,11 +168,11 @@ export const update = (
   memory.updatedAt = at
 }
 
-const bare = ({ at, entry, id, parentId }: Node): Stored => ({ id, parentId, at, entry })
+const bare = ({ at, entry, id, parentId }: Node): StoredEntry => ({ id, parentId, at, entry })
 
 /** The path to an entry, backwards. */
-export const path = (memory: Memory, from: string, limit: number): ReadonlyArray<Stored> => {
-  const entries: Array<Stored> = []
+export const path = (memory: Memory, from: string, limit: number): ReadonlyArray<StoredEntry> => {
+  const entries: Array<StoredEntry> = []
   for (let node = find(memory, from); node !== undefined && entries.length < limit; node = node.parent) {
     entries.push(bare(node))
   }
@@ -180,7 +180,7 @@ export const path = (memory: Memory, from: string, limit: number): ReadonlyArray
 }
 
 /** All visible entries, in the order of their appends. */
-const visible = (memory: Memory): ReadonlyArray<Stored> => {
+const visible = (memory: Memory): ReadonlyArray<StoredEntry> => {
   const parts: Array<ReadonlyArray<Node>> = [memory.list]
   for (let { origin } = memory; origin !== undefined; origin = origin.memory.origin) {
     parts.push(origin.memory.list.slice(0, origin.count))
@@ -221,7 +221,7 @@ export const slice = (
   memory: Memory,
   cursor: number,
   limit: number
-): { readonly entries: ReadonlyArray<Stored>; readonly next: number | undefined } => {
+): { readonly entries: ReadonlyArray<StoredEntry>; readonly next: number | undefined } => {
   const all = visible(memory)
   const end = cursor + limit
   return { entries: all.slice(cursor, end), next: end < all.length ? end : undefined }

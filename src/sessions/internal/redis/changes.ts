@@ -1,10 +1,10 @@
 /** Changes threads in Redis. */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import type { Stored } from "../../../core/SessionStore.ts"
+import type { StoredEntry } from "../../../core/SessionStore.ts"
 import { toJson } from "../codec.ts"
 import { key } from "../ids.ts"
-import type { Appended, Fault, Tables } from "../tables.ts"
+import type { AppendOutcome, Fault, Tables } from "../tables.ts"
 import { waitsIn } from "../waits.ts"
 import { mark, texts, toPart, toRecord } from "./records.ts"
 import * as scripts from "./scripts.ts"
@@ -16,7 +16,7 @@ const batch = 500
 const keyOrNull = (id: string | null): string | null => (id === null ? null : key(id))
 
 /** Assigns a place and a step to each entry of a new thread. */
-const placeEntries = (thread: string, entries: ReadonlyArray<Stored>) => {
+const placeEntries = (thread: string, entries: ReadonlyArray<StoredEntry>) => {
   const places = new Map<string, { readonly place: string; readonly step: number }>()
   const records = entries.map((entry, index) => {
     const parent = places.get(entry.parentId ?? "") ?? { place: "-", step: 0 }
@@ -35,7 +35,7 @@ export const makeChanges = (
   "insert" | "fork" | "append" | "addLabel" | "move" | "update" | "remove" | "moved" | "close" | "reopen"
 > => {
   /** Reads the reply of a script that appends. */
-  const settle = (threadId: string, reply: unknown): Effect.Effect<Appended, Fault> => {
+  const settle = (threadId: string, reply: unknown): Effect.Effect<AppendOutcome, Fault> => {
     const [step = "", takenId] = texts(reply)
     return step !== ""
       ? Effect.succeed({ _tag: "Done", step: Number(step) })

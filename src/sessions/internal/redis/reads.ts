@@ -1,10 +1,10 @@
 /** Reads threads from Redis. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Label, Stored, Thread } from "../../../core/SessionStore.ts"
+import type { Label, StoredEntry, Thread } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
 import { isListed } from "../memory/order.ts"
-import type { Fault, Named, Tables } from "../tables.ts"
+import type { Fault, ThreadName, Tables } from "../tables.ts"
 import { lists, mark, texts, toRecordOf, toStored, toThread } from "./records.ts"
 import * as scripts from "./scripts.ts"
 
@@ -20,7 +20,7 @@ const missingEntry: Fault = { reason: { _tag: "Corrupt", problem: "an entry of t
 const orCorrupt = <A>(results: ReadonlyArray<Result.Result<A, string>>): Effect.Effect<ReadonlyArray<A>, Fault> =>
   Effect.mapError(Effect.fromResult(Result.all(results)), (problem) => ({ reason: { _tag: "Corrupt", problem } }))
 
-const readRecord = (text: string): Result.Result<Stored, string> => Result.flatMap(toRecordOf(text), toStored)
+const readRecord = (text: string): Result.Result<StoredEntry, string> => Result.flatMap(toRecordOf(text), toStored)
 
 /** The queries about threads and their entries. */
 export const makeReads = (
@@ -95,7 +95,7 @@ export const makeReads = (
     }),
 
     names: Effect.gen(function* () {
-      const list: Array<Named> = []
+      const list: Array<ThreadName> = []
       for (const archived of [0, 1]) {
         let part: ReadonlyArray<string> = []
         let start = 0

@@ -2,7 +2,7 @@
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { Entry, Stored, Thread } from "../../../core/SessionStore.ts"
+import type { Entry, StoredEntry, Thread } from "../../../core/SessionStore.ts"
 import * as codec from "../codec.ts"
 
 /** Encodes an optional id for scripts. */
@@ -36,11 +36,11 @@ export const toThread = (fields: ReadonlyArray<string>): Result.Result<Thread, s
 }
 
 /** Writes an entry as a line of its properties, and its JSON. */
-export const toPart = ({ at, entry, id, parentId }: Stored): string =>
+export const toPart = ({ at, entry, id, parentId }: StoredEntry): string =>
   `${JSON.stringify([id, parentId, at, entry._tag])}\n${codec.encode(entry)}`
 
 /** Writes a record as the scripts do. */
-export const toRecord = (entry: Stored, place: string, step: number): string => `${place} ${step} ${toPart(entry)}`
+export const toRecord = (entry: StoredEntry, place: string, step: number): string => `${place} ${step} ${toPart(entry)}`
 
 const Line = Schema.Tuple([Schema.String, Schema.NullOr(Schema.String), Schema.Finite, Schema.String])
 const decodeLine = Schema.decodeUnknownResult(Line)
@@ -72,7 +72,7 @@ export const toRecordOf = (text: string): Result.Result<Record, string> => {
   )
 }
 
-export const toStored = ({ at, body, id, parentId }: Record): Result.Result<Stored, string> =>
+export const toStored = ({ at, body, id, parentId }: Record): Result.Result<StoredEntry, string> =>
   Result.mapBoth(
     Result.flatMap(codec.parse(body), (value): Result.Result<Entry, string> => codec.decode(value)),
     {

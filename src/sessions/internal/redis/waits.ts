@@ -2,7 +2,7 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Waiting } from "../../../core/SessionStore.ts"
+import type { WaitingRequest } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
 import { firstWaits } from "../memory/order.ts"
 import type { Fault, Tables, Waits } from "../tables.ts"
@@ -19,12 +19,12 @@ const page = 200
 
 const nameOf = (requestId: string, threadId: string): string => `${requestId}\n${threadId}`
 
-const toWaiting = (name: string, body: string): Result.Result<Waiting, string> => {
+const toWaiting = (name: string, body: string): Result.Result<WaitingRequest, string> => {
   const end = name.indexOf("\n")
   return Result.map(toRequest(name.slice(0, end), body), (request) => ({ threadId: name.slice(end + 1), request }))
 }
 
-const toWaits = (reply: unknown): Effect.Effect<ReadonlyArray<Waiting>, Fault> => {
+const toWaits = (reply: unknown): Effect.Effect<ReadonlyArray<WaitingRequest>, Fault> => {
   const waits = Arr.chunksOf(texts(reply), 2).map(([name, body = ""]) => toWaiting(name, body))
   return Effect.mapError(Effect.fromResult(Result.all(waits)), (problem) => ({ reason: { _tag: "Corrupt", problem } }))
 }

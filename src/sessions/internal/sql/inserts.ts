@@ -1,6 +1,6 @@
 /** Inserts threads, forks and labels. */
 import * as Effect from "effect/Effect"
-import type { Label, Stored } from "../../../core/SessionStore.ts"
+import type { Label, StoredEntry } from "../../../core/SessionStore.ts"
 import { encode } from "../codec.ts"
 import type { Fault, Tables } from "../tables.ts"
 import { waitsIn } from "../waits.ts"
@@ -37,7 +37,7 @@ const reserveNumbers = (
 const insertEntries = Effect.fnUntraced(function* (
   database: Database,
   thread: number,
-  entries: ReadonlyArray<Stored>,
+  entries: ReadonlyArray<StoredEntry>,
   places: Map<string, Place>
 ): Effect.fn.Return<void, Fault> {
   const { isPostgres, sql } = database

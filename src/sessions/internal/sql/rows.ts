@@ -1,7 +1,7 @@
 /** Decodes the rows of a SQL database. */
 import * as Result from "effect/Result"
 import type { Row } from "effect/sql/SqlConnection"
-import type { Entry, Stored, Thread } from "../../../core/SessionStore.ts"
+import type { Entry, StoredEntry, Thread } from "../../../core/SessionStore.ts"
 import * as codec from "../codec.ts"
 
 export const text = (row: Row, column: string): string => String(row[column])
@@ -45,7 +45,7 @@ export type Cells = readonly [pk: number, id: string, parent: number | null, at:
 const toEntry = (id: string, body: string): Result.Result<Entry, string> =>
   Result.mapError(Result.flatMap(codec.parse(body), codec.decode), (problem) => `entry ${id}: ${problem}`)
 
-export const toStored = (row: Row): Result.Result<Stored, string> => {
+export const toStored = (row: Row): Result.Result<StoredEntry, string> => {
   const id = text(row, "id")
   return Result.map(toEntry(id, text(row, "body")), (entry) => ({
     id,
@@ -56,12 +56,12 @@ export const toStored = (row: Row): Result.Result<Stored, string> => {
 }
 
 /** An entry whose parent's id is not known yet. */
-export interface Placed {
+export interface PlacedEntry {
   readonly id: string
   parentId: string | null
   readonly at: number
   readonly entry: Entry
 }
 
-export const toPlaced = ([, id, , at, body]: Cells): Result.Result<Placed, string> =>
+export const toPlaced = ([, id, , at, body]: Cells): Result.Result<PlacedEntry, string> =>
   Result.map(toEntry(id, body), (entry) => ({ id, parentId: null, at, entry }))

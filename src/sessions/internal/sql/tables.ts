@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { NewEntry } from "../../../core/SessionStore.ts"
 import { isPostgres as isPostgresClient } from "../../../support/store/sql.ts"
-import type { Appended, Fault, Tables } from "../tables.ts"
+import type { AppendOutcome, Fault, Tables } from "../tables.ts"
 import { appendPostgres, appendSqlite, inTransaction, large, type Outcome, ownWay } from "./append.ts"
 import { orCorrupt, rows } from "./client.ts"
 import { makeEntries } from "./entries.ts"
@@ -41,14 +41,14 @@ export const make = (sql: SqlClient, isReadOnly = false): Tables => {
     threadId: string,
     added: ReadonlyArray<Pick<NewEntry, "id">>,
     outcome: Exclude<Outcome, number>
-  ): Effect.fn.Return<Appended, Fault> {
+  ): Effect.fn.Return<AppendOutcome, Fault> {
     const takenId = outcome.taken ?? (yield* takenOf(threadId, added))
     return { _tag: "Refused", thread: yield* find(threadId), ...(takenId === undefined ? {} : { taken: takenId }) }
   })
 
   const toAppended = (threadId: string, added: ReadonlyArray<Pick<NewEntry, "id">>) => (outcome: Outcome) =>
     typeof outcome === "number"
-      ? Effect.succeed<Appended>({ _tag: "Done", step: outcome })
+      ? Effect.succeed<AppendOutcome>({ _tag: "Done", step: outcome })
       : settle(threadId, added, outcome)
 
   return {

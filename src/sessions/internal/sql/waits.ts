@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Row } from "effect/sql/SqlConnection"
-import type { Waiting } from "../../../core/SessionStore.ts"
+import type { WaitingRequest } from "../../../core/SessionStore.ts"
 import { key } from "../ids.ts"
 import type { Fault, Tables, WaitQuery, Waits } from "../tables.ts"
 import { type Backlog, makeCatchUp, toRequest } from "../waits.ts"
@@ -15,7 +15,7 @@ import { number, text } from "./rows.ts"
 export const toCells = (waits: Waits): ReadonlyArray<readonly [request: string, at: number, body: string]> =>
   waits.map((request) => [request.id, request.at, JSON.stringify(request)])
 
-const toWaiting = (row: Row): Result.Result<Waiting, string> =>
+const toWaiting = (row: Row): Result.Result<WaitingRequest, string> =>
   Result.map(toRequest(text(row, "request"), text(row, "body")), (request) => ({ threadId: text(row, "id"), request }))
 
 /** The threads of one step through the backlog. */
@@ -100,7 +100,7 @@ export const makeWaits = (sql: SqlClient, path: Tables["path"]) => {
   }
   let upto: number | undefined
   const caughtUp = makeCatchUp(path, backlog)
-  const toList = (list: ReadonlyArray<Row>): Effect.Effect<ReadonlyArray<Waiting>, Fault> =>
+  const toList = (list: ReadonlyArray<Row>): Effect.Effect<ReadonlyArray<WaitingRequest>, Fault> =>
     orCorrupt(list.map(toWaiting))
 
   const waiting: Tables["waiting"] = Effect.fnUntraced(function* (query) {

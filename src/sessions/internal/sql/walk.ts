@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Fault, Tables } from "../tables.ts"
 import { corrupt } from "./client.ts"
-import { type Cells, type Placed, toPlaced } from "./rows.ts"
+import { type Cells, type PlacedEntry, toPlaced } from "./rows.ts"
 
 /** Reads entries of SQLite. */
 export interface Source {
@@ -22,7 +22,7 @@ const page = 512
  */
 export const walk = (source: Source): Tables["path"] =>
   Effect.fnUntraced(function* (threadId, from, limit) {
-    const path: Array<Placed> = []
+    const path: Array<PlacedEntry> = []
     let next: number | null = (yield* source.start(threadId, from)) ?? null
     while (next !== null) {
       // One more row has the id of the last parent.

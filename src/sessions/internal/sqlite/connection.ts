@@ -15,7 +15,17 @@ import * as Stream from "effect/Stream"
 import * as Checkpoints from "./checkpoints.ts"
 import { isLocked, movedAway, toOpenError, toSqlError } from "./errors.ts"
 import { retryWhileLocked } from "./lock.ts"
-import { iterate, makeCache, prepare, type Prepared, type Row, run, runRaw, runValues, take } from "./statements.ts"
+import {
+  iterate,
+  makeCache,
+  prepare,
+  type PreparedStatement,
+  type Row,
+  run,
+  runRaw,
+  runValues,
+  take
+} from "./statements.ts"
 
 /** The name of a database in memory. Each connection has its own. */
 export const inMemory = ":memory:"
@@ -109,8 +119,8 @@ const fromDatabase = (
   const prepareNew = (sql: string) => prepare(database, sql)
   const query =
     <A>(
-      prepareText: (sql: string) => Result.Result<Prepared, SqlError>,
-      body: (prepared: Prepared, params: ReadonlyArray<unknown>, safe: boolean) => Result.Result<A, SqlError>
+      prepareText: (sql: string) => Result.Result<PreparedStatement, SqlError>,
+      body: (prepared: PreparedStatement, params: ReadonlyArray<unknown>, safe: boolean) => Result.Result<A, SqlError>
     ) =>
     (sql: string, params: ReadonlyArray<unknown>): Effect.Effect<A, SqlError> =>
       touch((safe) => Result.flatMap(prepareText(sql), (prepared) => body(prepared, params, safe)))
@@ -132,7 +142,7 @@ const fromDatabase = (
   }
 }
 
-interface Opened {
+interface OpenDatabase {
   readonly database: DatabaseSync
   readonly isReadOnly: boolean
 }
@@ -157,7 +167,7 @@ const isUnwritable = (cause: unknown): boolean =>
   Predicate.hasProperty(cause, "code") && unwritable.includes(cause.code)
 
 /** Opens a file for its owner only. SQLite gives its other files the same mode. */
-const openPrivately = (file: string): Result.Result<Opened, unknown> => {
+const openPrivately = (file: string): Result.Result<OpenDatabase, unknown> => {
   const attempt = <A>(body: () => A) => Result.try({ try: body, catch: (cause) => cause })
   if (file === inMemory) return attempt(() => ({ database: new DatabaseSync(inMemory), isReadOnly: false }))
   // SQLite never reads an absolute path as a URI.

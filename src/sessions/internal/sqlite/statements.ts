@@ -8,7 +8,7 @@ import { invalidValue, isOutOfRange, manyStatements, toSqlError } from "./errors
 const capacity = 256
 
 /** A prepared statement. `isReader`: it changes nothing, so it may run twice. */
-export interface Prepared {
+export interface PreparedStatement {
   readonly statement: StatementSync
   readonly isReader: boolean
   usesBigInts: boolean
@@ -21,7 +21,7 @@ const writes = /\b(?:insert|update|delete|replace|create|drop|alter|pragma)\b/iu
 const blank = /^(?:\s|;|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*$/u
 
 /** Prepares one statement, and rejects text with a second statement. */
-export const prepare = (database: DatabaseSync, sql: string): Result.Result<Prepared, SqlError> =>
+export const prepare = (database: DatabaseSync, sql: string): Result.Result<PreparedStatement, SqlError> =>
   Result.flatMap(
     Result.try({ try: () => database.prepare(sql), catch: (cause) => toSqlError(cause, "prepare") }),
     (statement) =>
@@ -31,8 +31,8 @@ export const prepare = (database: DatabaseSync, sql: string): Result.Result<Prep
   )
 
 /** Makes a cache of prepared statements. It drops the least recently used one. */
-export const makeCache = (database: DatabaseSync): ((sql: string) => Result.Result<Prepared, SqlError>) => {
-  const cache = new Map<string, Result.Success<Prepared, SqlError>>()
+export const makeCache = (database: DatabaseSync): ((sql: string) => Result.Result<PreparedStatement, SqlError>) => {
+  const cache = new Map<string, Result.Success<PreparedStatement, SqlError>>()
   return (sql) => {
     const entry = cache.get(sql)
     if (entry !== undefined) {
@@ -80,7 +80,7 @@ const narrow = <A extends Row>(row: A): A => {
   return row
 }
 
-const useBigInts = (prepared: Prepared, isWanted: boolean): void => {
+const useBigInts = (prepared: PreparedStatement, isWanted: boolean): void => {
   if (prepared.usesBigInts === isWanted) return
   prepared.statement.setReadBigInts(isWanted)
   prepared.usesBigInts = isWanted
@@ -91,7 +91,7 @@ const attempt = <A>(body: () => A): Result.Result<A, SqlError> =>
 
 /** Runs a statement. With `safe`, all integers are bigints. */
 export const run = (
-  prepared: Prepared,
+  prepared: PreparedStatement,
   params: ReadonlyArray<unknown>,
   safe: boolean
 ): Result.Result<ReadonlyArray<Row>, SqlError> => {
@@ -114,7 +114,7 @@ export const run = (
 
 /** Runs a statement, and gives rows as lists. */
 export const runValues = (
-  prepared: Prepared,
+  prepared: PreparedStatement,
   params: ReadonlyArray<unknown>,
   safe: boolean
 ): Result.Result<ReadonlyArray<ReadonlyArray<SQLOutputValue>>, SqlError> => {
@@ -127,7 +127,7 @@ export const runValues = (
 
 /** Runs a statement, and gives its rows, or its changes if it has no rows. */
 export const runRaw = (
-  prepared: Prepared,
+  prepared: PreparedStatement,
   params: ReadonlyArray<unknown>,
   safe: boolean
 ): Result.Result<unknown, SqlError> => {
@@ -138,7 +138,7 @@ export const runRaw = (
 
 /** Iterates the rows of a statement. Nothing else may use the statement meanwhile. */
 export const iterate = (
-  prepared: Prepared,
+  prepared: PreparedStatement,
   params: ReadonlyArray<unknown>
 ): Result.Result<Iterator<Row, unknown>, SqlError> => {
   useBigInts(prepared, true)

@@ -5,18 +5,18 @@ import * as Schema from "effect/Schema"
 import { type Json } from "../../../core/Json.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import { make as failure, type SessionError } from "../../../core/SessionError.ts"
-import type { Service, Stored, Thread } from "../../../core/SessionStore.ts"
+import type { Service, StoredEntry, Thread } from "../../../core/SessionStore.ts"
 import { span } from "../../../support/effect/span.ts"
 import { TaggedError } from "../../../support/effect/taggedError.ts"
 import { sha256 } from "../../../support/store/hash.ts"
 import { guarded } from "../operation.ts"
-import type { Fault, Named, Tables } from "../tables.ts"
+import type { Fault, ThreadName, Tables } from "../tables.ts"
 
 /**
  * The result of a copy: the threads that are in both stores and equal, how many of them this call copied, and their
  * entries and bytes as JSON.
  */
-export interface Copied {
+export interface CopyResult {
   readonly threads: number
   readonly copied: number
   readonly entries: number
@@ -72,11 +72,11 @@ interface Sum {
 const empty: Sum = { count: 0, bytes: 0, digest: "" }
 
 /** An entry in its place, with its keys in any order. */
-const lineOf = ({ at, entry, id, parentId }: Stored): string =>
+const lineOf = ({ at, entry, id, parentId }: StoredEntry): string =>
   // Entries are of a schema that is JSON through and through.
   canonical([id, parentId, at, entry as unknown as Json])
 
-const sumOf = Effect.fnUntraced(function* (before: Sum, entries: ReadonlyArray<Stored>) {
+const sumOf = Effect.fnUntraced(function* (before: Sum, entries: ReadonlyArray<StoredEntry>) {
   const text = new TextEncoder().encode(entries.map((entry) => `${lineOf(entry)}\n`).join(""))
   const digest = yield* sha256(`${before.digest}${yield* sha256(text)}`)
   return { count: before.count + entries.length, bytes: before.bytes + text.length, digest }
@@ -87,7 +87,7 @@ const readEntries = Effect.fnUntraced(function* (
   tables: Tables,
   threadId: string,
   limit: number,
-  each: (entries: ReadonlyArray<Stored>) => void
+  each: (entries: ReadonlyArray<StoredEntry>) => void
 ): Effect.fn.Return<Sum, Fault> {
   let sum = empty
   let cursor: number | undefined = 0
@@ -123,14 +123,18 @@ type Outcome =
 /** An unreadable thread fails alone; an unavailable store fails the copy. */
 const isOfThread = ({ reason }: Fault): boolean => reason._tag === "Corrupt"
 
-const copyThread = (from: Tables, to: Tables, { problem, threadId }: Named): Effect.Effect<Outcome, SessionError> => {
+const copyThread = (
+  from: Tables,
+  to: Tables,
+  { problem, threadId }: ThreadName
+): Effect.Effect<Outcome, SessionError> => {
   const failed = (why: string): Outcome => ({ _tag: "Failed", threadId, problem: why })
   if (problem !== undefined) return Effect.succeed(failed(problem))
   const copied = Effect.gen(function* (): Effect.fn.Return<Outcome, Fault> {
     const thread = yield* from.find(threadId)
     if (thread === undefined) return { _tag: "Gone" }
     const { archived, createdAt, leaf, metadata, origin, updatedAt } = thread
-    const entries: Array<Stored> = []
+    const entries: Array<StoredEntry> = []
     const sum = yield* readEntries(from, threadId, Infinity, (part) => {
       entries.push(...part)
     })
@@ -164,7 +168,7 @@ export const copy = Effect.fnUntraced(function* (
   source: Service,
   target: Service,
   options: { readonly name: string }
-): Effect.fn.Return<Copied, SessionError | CopyError> {
+): Effect.fn.Return<CopyResult, SessionError | CopyError> {
   const [from, to] = [yield* tablesOf("copy", source), yield* tablesOf("copy", target)]
   const guard = guarded("copy", "")
   const refuse = (problem: string) => failure("copy", "", { _tag: "Unavailable", problem })

@@ -5,7 +5,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { make as failure } from "../../../core/SessionError.ts"
-import type { Service, Stored } from "../../../core/SessionStore.ts"
+import type { Service, StoredEntry } from "../../../core/SessionStore.ts"
 import { span, streamSpan } from "../../../support/effect/span.ts"
 import { limit, sizeOf } from "../../../support/text/size.ts"
 import * as codec from "../codec.ts"
@@ -15,7 +15,7 @@ import type { Tables } from "../tables.ts"
 
 const exportPage = 500
 
-const placeProblem = (ids: ReadonlySet<string>, { entry, id, parentId }: Stored): string | undefined => {
+const placeProblem = (ids: ReadonlySet<string>, { entry, id, parentId }: StoredEntry): string | undefined => {
   const invalid = entryIdProblem(id)
   if (invalid !== undefined) return invalid
   if (ids.has(id)) return "another entry has this id"
@@ -27,7 +27,7 @@ const placeProblem = (ids: ReadonlySet<string>, { entry, id, parentId }: Stored)
 
 /** Reads an export: a head, and entries of which each comes behind its parent. */
 const imported = Effect.fnUntraced(function* <E, R>(lines: Stream.Stream<string, E, R>, ownId?: string) {
-  const entries: Array<Stored> = []
+  const entries: Array<StoredEntry> = []
   const ids = new Set<string>()
   let head: codec.Head | undefined
   let number = 0

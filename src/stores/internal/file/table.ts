@@ -18,7 +18,7 @@ const cached = 64
 const toFault = (error: Fault | PlatformError): Fault =>
   "_tag" in error ? { reason: "Unavailable", problem: problemOf(error), cause: error } : error
 
-interface Open extends Log.Holder {
+interface OpenLog extends Log.Holder {
   readonly place: Log.Place
   readonly lock: Semaphore.Semaphore
 }
@@ -27,7 +27,7 @@ interface Open extends Log.Holder {
 export const make =
   (fs: FileSystem.FileSystem, path: Path.Path, options: { readonly folder: string; readonly fsync: boolean }) =>
   (name: string): Table => {
-    const spaces = new Map<string, Open>()
+    const spaces = new Map<string, OpenLog>()
 
     const openSpace = Effect.fnUntraced(function* (space: string) {
       const folder = path.join(options.folder, name, yield* fileNameOf(space))
@@ -46,7 +46,7 @@ export const make =
 
     const onSpace = <A>(
       space: string,
-      body: (open: Open) => Effect.Effect<A, Fault | PlatformError>
+      body: (open: OpenLog) => Effect.Effect<A, Fault | PlatformError>
     ): Effect.Effect<A, Fault> =>
       Effect.mapError(
         Effect.flatMap(openSpace(space), (open) => open.lock.withPermits(1)(body(open))),

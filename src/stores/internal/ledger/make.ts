@@ -39,12 +39,12 @@ const periodAt = (window: Cap["window"], now: number): Result.Result<Period, Rea
   Result.mapError(periodOf(window, now), (problem): Reason => ({ _tag: "InvalidWindow", problem }))
 
 /** A cap at a time: the place of its sum, and its limits. */
-interface Bound extends Place {
+interface CapPlace extends Place {
   readonly limits: Limits
   readonly endsAt: number | undefined
 }
 
-const boundOf = (cap: Cap, now: number): Result.Result<Bound, Reason> =>
+const boundOf = (cap: Cap, now: number): Result.Result<CapPlace, Reason> =>
   Result.gen(function* () {
     const account = yield* nameOf(cap.account)
     const { endsAt, name } = yield* periodAt(cap.window, now)
@@ -57,8 +57,8 @@ const comparePlaces = (left: Place, right: Place): number => {
 }
 
 /** Merges the bounds of each sum, and sorts them: callers that take several can't deadlock. */
-const mergeBounds = (bounds: ReadonlyArray<Bound>): ReadonlyArray<Bound> => {
-  const mergedBounds: Array<Bound> = []
+const mergeBounds = (bounds: ReadonlyArray<CapPlace>): ReadonlyArray<CapPlace> => {
+  const mergedBounds: Array<CapPlace> = []
   for (const bound of bounds.toSorted(comparePlaces)) {
     const last = mergedBounds.at(-1)
     if (last === undefined || comparePlaces(last, bound) !== 0) mergedBounds.push(bound)
@@ -67,7 +67,7 @@ const mergeBounds = (bounds: ReadonlyArray<Bound>): ReadonlyArray<Bound> => {
   return mergedBounds
 }
 
-const entryOf = ({ account, endsAt, limits, period }: Bound, want: Amounts, row: Row, now: number): Entry => ({
+const entryOf = ({ account, endsAt, limits, period }: CapPlace, want: Amounts, row: Row, now: number): Entry => ({
   account,
   period,
   add: row,
@@ -75,7 +75,7 @@ const entryOf = ({ account, endsAt, limits, period }: Bound, want: Amounts, row:
   lasts: endsAt === undefined ? undefined : endsAt - now
 })
 
-const fullOf = (bound: Bound, entry: Entry, sums: Sums): LedgerFull => {
+const fullOf = (bound: CapPlace, entry: Entry, sums: Sums): LedgerFull => {
   const index = firstFull(sums.total, entry.most)
   const reserved = amountAt(sums.reserved, index)
   return new LedgerFull({

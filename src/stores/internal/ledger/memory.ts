@@ -3,14 +3,14 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { add, type Entry, keptFor, none, openFor, type Place, type Row, settlesFor, type Tables } from "./tables.ts"
 
-interface Open {
+interface OpenHold {
   readonly row: Row
   readonly expiresAt: number
 }
 
 interface Account {
   total: Row
-  readonly open: Map<string, Open>
+  readonly open: Map<string, OpenHold>
   readonly goneAt: number
 }
 

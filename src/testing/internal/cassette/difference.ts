@@ -2,7 +2,7 @@
 import { isObject, type Json } from "../../../core/Json.ts"
 import { canonical } from "../../../core/schema/jsonTree.ts"
 import type { Fingerprint } from "./fingerprint.ts"
-import type { Address, Recorded } from "./format.ts"
+import type { Address, CassetteContents } from "./format.ts"
 
 const same = (left: Json, right: Json): boolean => canonical(left) === canonical(right)
 
@@ -63,7 +63,7 @@ const toolsDifference = (
 }
 
 /** Describes for a person the difference between a request and the most similar recorded one. */
-export const describeNearest = (recorded: Recorded, wanted: Fingerprint): string => {
+export const describeNearest = (recorded: CassetteContents, wanted: Fingerprint): string => {
   let best = -1
   let index = -1
   for (const [at, turn] of recorded.turns.entries()) {

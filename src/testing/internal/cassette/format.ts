@@ -71,7 +71,7 @@ const Line = Schema.Union([ModelLine, ValueLine, TurnLine])
 export type Line = typeof Line.Type
 
 /** The contents of a cassette. */
-export interface Recorded {
+export interface CassetteContents {
   readonly model: ModelLine
   readonly values: ReadonlyMap<string, Json>
   readonly turns: ReadonlyArray<TurnLine>
@@ -86,7 +86,7 @@ export const render = (lines: ReadonlyArray<Line>): string => lines.map((line) =
 export const wholeLength = (text: string): number => text.lastIndexOf("\n") + 1
 
 /** Parses a cassette. The failure names the invalid line. */
-export const parse = (text: string): Effect.Effect<Recorded, string> =>
+export const parse = (text: string): Effect.Effect<CassetteContents, string> =>
   Effect.gen(function* () {
     const values = new Map<string, Json>()
     const turns: Array<TurnLine> = []

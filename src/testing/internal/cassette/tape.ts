@@ -33,7 +33,7 @@ const factsOf = (model: Service): Format.ModelLine => ({
 })
 
 /** Reads a cassette. */
-export const readTape = (file: string): Effect.Effect<Format.Recorded, ModelError, FileSystem.FileSystem> =>
+export const readTape = (file: string): Effect.Effect<Format.CassetteContents, ModelError, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const text = yield* Effect.mapError(fs.readFileString(file), (cause) =>
@@ -45,7 +45,7 @@ export const readTape = (file: string): Effect.Effect<Format.Recorded, ModelErro
   })
 
 /** Makes a function that finds recordings: the n-th for the n-th of identical requests. */
-export const finder = (recorded: Format.Recorded) => {
+export const finder = (recorded: Format.CassetteContents) => {
   const byKey = new Map<string, Array<Format.TurnLine>>()
   for (const turn of recorded.turns) {
     const turns = byKey.get(turn.key)

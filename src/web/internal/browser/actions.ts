@@ -5,7 +5,7 @@ import type * as Scope from "effect/Scope"
 import type { Download as File, Page } from "playwright-core"
 import { valueAt } from "../../../support/json/valueAt.ts"
 import { BrowserError } from "../../Browser.ts"
-import type { Opened } from "./contexts.ts"
+import type { OpenContext } from "./contexts.ts"
 import { attempt } from "./launch.ts"
 import type { Action, Download } from "./model.ts"
 import { performStep } from "./screen.ts"
@@ -36,7 +36,7 @@ const findElement = (page: Page, ref: string) => page.locator(`aria-ref=${ref.re
 
 /** Performs an action on the page that the agent sees. */
 export const performAction = (
-  opened: Opened,
+  opened: OpenContext,
   action: Action,
   timeout: number
 ): Effect.Effect<unknown, BrowserError> => {
@@ -124,7 +124,7 @@ const readAll = async (chunks: AsyncIterable<Buffer>): Promise<Uint8Array> => {
  * reports the download itself only when it is complete.
  */
 const watchSize = Effect.fnUntraced(function* (
-  { context, page }: Opened,
+  { context, page }: OpenContext,
   maxBytes: number
 ): Effect.fn.Return<Effect.Effect<never, BrowserError>, BrowserError, Scope.Scope> {
   const isTooLong = yield* Deferred.make<never, BrowserError>()
@@ -148,7 +148,7 @@ const watchSize = Effect.fnUntraced(function* (
 
 /** Clicks an element, and reads the file that the page offers. */
 export const downloadFile = (
-  opened: Opened,
+  opened: OpenContext,
   ref: string,
   options: { readonly timeout: number; readonly maxBytes: number }
 ): Effect.Effect<Download, BrowserError> =>

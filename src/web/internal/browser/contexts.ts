@@ -25,7 +25,7 @@ const blockWindows = `{
 }`
 
 /** An open context. `page` is the page that the agent sees. */
-export interface Opened {
+export interface OpenContext {
   readonly context: BrowserContext
   readonly turn: Semaphore.Semaphore
   page: Page
@@ -38,12 +38,12 @@ export interface Opened {
 }
 
 /** Notes an event for the next snapshot. */
-export const addNote = (opened: Opened, text: string): void => {
+export const addNote = (opened: OpenContext, text: string): void => {
   if (opened.notes.length < maxNotes && !opened.notes.includes(text)) opened.notes.push(text)
 }
 
 /** Watches the console, dialogs, downloads and the end of a page. */
-const watchPage = (opened: Opened, page: Page): void => {
+const watchPage = (opened: OpenContext, page: Page): void => {
   const addMessage = (text: string) => {
     opened.console.push(text.slice(0, maxMessage))
     if (opened.console.length > maxMessages) opened.console.shift()
@@ -69,7 +69,7 @@ const watchPage = (opened: Opened, page: Page): void => {
 }
 
 /** Opens a context with one page. When a link opens another page, the agent sees that one. */
-export const openContext = (chromium: Chromium): Effect.Effect<Opened, BrowserError> =>
+export const openContext = (chromium: Chromium): Effect.Effect<OpenContext, BrowserError> =>
   Effect.gen(function* () {
     const context = yield* attempt(() =>
       chromium.newContext({ serviceWorkers: "block", acceptDownloads: true, viewport: { width: 1280, height: 800 } })
@@ -78,7 +78,7 @@ export const openContext = (chromium: Chromium): Effect.Effect<Opened, BrowserEr
       attempt(() => context.newPage()),
       () => Effect.ignore(attempt(() => context.close()))
     )
-    const opened: Opened = {
+    const opened: OpenContext = {
       context,
       page,
       turn: Semaphore.makeUnsafe(1),
@@ -112,7 +112,7 @@ const isHung = (page: Page): Effect.Effect<boolean> =>
   )
 
 /** Closes hung pages of a context, which ends their process. A new page replaces the page that the agent sees. */
-const replaceHung = (opened: Opened): Effect.Effect<boolean, BrowserError> =>
+const replaceHung = (opened: OpenContext): Effect.Effect<boolean, BrowserError> =>
   Effect.gen(function* () {
     const { context, page } = opened
     if (!(yield* isHung(page))) return false
@@ -129,7 +129,7 @@ const replaceHung = (opened: Opened): Effect.Effect<boolean, BrowserError> =>
 
 /** Fails with a problem, after hung pages were replaced. If that fails too, `close` ends the whole context. */
 export const recoverContext = (
-  opened: Opened,
+  opened: OpenContext,
   problem: BrowserError,
   timeout: number,
   close: Effect.Effect<void>

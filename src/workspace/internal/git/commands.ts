@@ -17,7 +17,7 @@ import {
   failOnExit
 } from "./run.ts"
 
-type Running<A> = Effect.Effect<A, ToolError.ToolError, Sandbox>
+type GitWork<A> = Effect.Effect<A, ToolError.ToolError, Sandbox>
 
 /** A repository, with the environment that disables its programs. */
 export interface Git {
@@ -26,7 +26,7 @@ export interface Git {
 }
 
 /** Makes an environment that disables all programs of the repository. */
-export const makeSafe = (repository: Opened, env: Environment = {}): Running<Git> =>
+export const makeSafe = (repository: Opened, env: Environment = {}): GitWork<Git> =>
   Effect.map(Programs.makeSafeEnvironment(repository), (own) => ({ repository, env: { ...own, ...env } }))
 
 /** Runs git. A non-zero exit code is not a failure. */
@@ -34,7 +34,7 @@ export const attempt = (
   { env, repository }: Git,
   args: ReadonlyArray<string>,
   options: { readonly hooks?: string | undefined; readonly stdin?: string | undefined } = {}
-): Running<Answer> =>
+): GitWork<Answer> =>
   Effect.flatMap(quoteWords(gitWords(args, options.hooks)), (line) =>
     runLine(line, {
       cwd: repository.cwd,
@@ -49,13 +49,13 @@ export const run = (
   git: Git,
   args: ReadonlyArray<string>,
   options?: { readonly hooks?: string | undefined; readonly stdin?: string | undefined }
-): Running<Answer> => Effect.flatMap(attempt(git, args, options), failOnExit)
+): GitWork<Answer> => Effect.flatMap(attempt(git, args, options), failOnExit)
 
 /** Runs a read-only command in the repository of a folder. */
-export const runReadOnly = (cwd: string, args: ReadonlyArray<string>): Running<Answer> =>
+export const runReadOnly = (cwd: string, args: ReadonlyArray<string>): GitWork<Answer> =>
   Effect.flatMap(Effect.flatMap(Repository.openRepository(cwd), makeSafe), (git) => run(git, args))
 
-const isClean = (git: Git, args: ReadonlyArray<string>): Running<boolean> =>
+const isClean = (git: Git, args: ReadonlyArray<string>): GitWork<boolean> =>
   Effect.flatMap(attempt(git, args), (answer) =>
     answer.exitCode > 1 ? Effect.fail(ToolError.make(describeFailure(answer))) : Effect.succeed(answer.exitCode === 0)
   )
@@ -71,7 +71,7 @@ export const toTopPath = ({ repository: { at, top } }: Git, path: string): strin
  * Stages the changes of some paths (from the top), or all. Returns nested repositories without a commit, which can't be
  * staged. It avoids `add --all`, which would run `git status` in nested repositories, with their settings.
  */
-export const stageChanges = (git: Git, paths: ReadonlyArray<string> | "all"): Running<ReadonlyArray<string>> =>
+export const stageChanges = (git: Git, paths: ReadonlyArray<string> | "all"): GitWork<ReadonlyArray<string>> =>
   Effect.gen(function* () {
     const { repository } = git
     const only = paths === "all" ? [] : ["--", ...paths]
@@ -100,7 +100,7 @@ export const stageChanges = (git: Git, paths: ReadonlyArray<string> | "all"): Ru
   })
 
 /** Returns true if changes are staged, in some paths (from the top) or anywhere. */
-export const hasStaged = (git: Git, paths: ReadonlyArray<string> | "all"): Running<boolean> => {
+export const hasStaged = (git: Git, paths: ReadonlyArray<string> | "all"): GitWork<boolean> => {
   const plain = ["--cached", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"]
   const only = paths === "all" ? [] : ["--", ...paths]
   return Effect.map(isClean(git, ["-C", git.repository.top, "diff", ...plain, ...only]), (clean) => !clean)

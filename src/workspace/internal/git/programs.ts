@@ -27,7 +27,7 @@ interface Setting {
 }
 
 /** A setting, with its scope (`local`, `global` …) and its file (`file:/home/ada/.gitconfig`). */
-interface Found extends Setting {
+interface FoundSetting extends Setting {
   readonly scope: string
   readonly origin: string
 }
@@ -45,7 +45,7 @@ const patterns = [
  * Tells whether an agent can't have written a setting. On another machine, commands of the agent write the home folder,
  * too. Here a person's settings may include a file of the work tree.
  */
-const isPersonal = ({ origin, scope }: Found, { top }: Repository, onHost: boolean): boolean => {
+const isPersonal = ({ origin, scope }: FoundSetting, { top }: Repository, onHost: boolean): boolean => {
   if (scope === "command" || scope === "system") return true
   return scope === "global" && onHost && !origin.startsWith(`file:${top === "/" ? "" : top}/`)
 }

@@ -61,7 +61,7 @@ export const makeWorking = (sandbox: Sandbox.Service, paths: Backend.Paths, fold
     grep: (query) => sandbox.grep({ ...query, path: locate(query.path ?? ".") }),
     glob: (query) => sandbox.glob({ ...query, path: locate(query.path ?? ".") }),
     upload: (files) =>
-      Effect.forEach(files, (file): Effect.Effect<Backend.Transfer<Backend.Written>> => {
+      Effect.forEach(files, (file): Effect.Effect<Backend.Transfer<Backend.WriteResult>> => {
         const path = locate(file.path)
         return Effect.matchEffect(guard("upload", path), {
           onFailure: (error) => Effect.succeed({ path, ok: false, error } as const),

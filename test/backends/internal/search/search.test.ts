@@ -7,7 +7,7 @@ import {
   compileSearch,
   defaultLimit,
   fileQueryOf,
-  type Found,
+  type FileMatches,
   makeFileSearch,
   maxContext,
   maxLineLength,
@@ -25,7 +25,7 @@ const compiled = (query: Query) => Effect.runSync(Effect.result(compileSearch(qu
 
 const encode = (content: string) => new TextEncoder().encode(content)
 
-const search = (content: string | Uint8Array, query: Query): Found =>
+const search = (content: string | Uint8Array, query: Query): FileMatches =>
   searchText("/a", content, Result.getOrThrow(compiled(query)), fileQueryOf(query))
 
 const matchesIn = (content: string, query: Query) => search(content, query).file?.matches ?? []
@@ -46,7 +46,7 @@ const naiveTest = ({ ignoreCase = false, pattern, regex = false }: Query) => {
 }
 
 /** What a text gives, by looking at all of its lines. */
-const naive = (content: string, query: Query): Found => {
+const naive = (content: string, query: Query): FileMatches => {
   const lines = linesOf(content)
   const test = naiveTest(query)
   const found = lines.flatMap((line, index) => (test(line) ? [index] : []))

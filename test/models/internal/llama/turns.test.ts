@@ -4,14 +4,14 @@ import type { Delta } from "../../../../src/models/local/internal/codecs/Codec.t
 import { choose } from "../../../../src/models/local/internal/codecs/detect.ts"
 import { makeCodecTurns } from "../../../../src/models/local/internal/codecTurn.ts"
 import { load } from "../../../../src/models/local/internal/engine.ts"
-import type { Asked } from "../../../../src/models/local/internal/turn.ts"
+import type { LocalRequest } from "../../../../src/models/local/internal/turn.ts"
 import { makeWrapperTurns } from "../../../../src/models/local/internal/wrapperTurn.ts"
 import { definition, endless } from "../../llama/models.ts"
 import { human } from "./codecs/decode.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const asked: Asked = {
+const asked: LocalRequest = {
   systemPrompt: "You are brief.",
   turns: [human("Go on.")],
   tools: [],

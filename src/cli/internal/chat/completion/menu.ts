@@ -25,13 +25,13 @@ export interface Menu {
 
 const most = 8
 
-export type Picked =
+export type MenuAction =
   | { readonly _tag: "Moved"; readonly menu: Menu }
   | { readonly _tag: "Picked"; readonly item: Item; readonly isEnter: boolean }
   | { readonly _tag: "Closed" }
 
 /** Applies a key to the menu. Returns `undefined` if the draft should have it. */
-export const pick = (menu: Menu, data: string): Picked | undefined => {
+export const pick = (menu: Menu, data: string): MenuAction | undefined => {
   const { at, items } = menu
   const key = pressed(data)
   const item = items[at]

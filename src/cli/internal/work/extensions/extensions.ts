@@ -14,14 +14,14 @@ import { defined } from "../../../../support/json/defined.ts"
 import { normaliseName } from "../../../../support/text/names.ts"
 import { cut } from "../../../../support/text/text.ts"
 import { oneLine } from "../../../../support/text/untrusted.ts"
-import type { Choice, Command, Said } from "../../chat/options.ts"
+import type { Choice, Command, CommandOutcome } from "../../chat/options.ts"
 import type { Entry } from "../../config/extensionFiles.ts"
 import type { Settings } from "../../config/settings.ts"
 import { type Failure, layerOrFail } from "../../failure.ts"
 import { tell } from "../../output.ts"
 
 /** An extension that was loaded. */
-export interface Loaded {
+export interface LoadedExtension {
   readonly extension: Extension.Extension<Extension.Services>
   readonly entry: Entry
 }
@@ -70,7 +70,7 @@ const problemOf = (value: unknown): string | undefined => {
 }
 
 /** Loads one extension. Fails with a problem. */
-export const loadExtension = Effect.fnUntraced(function* (entry: Entry): Effect.fn.Return<Loaded, string> {
+export const loadExtension = Effect.fnUntraced(function* (entry: Entry): Effect.fn.Return<LoadedExtension, string> {
   yield* hookImports
   places.set(
     pathToFileURL(`${entry.folder}/`).href,
@@ -88,7 +88,7 @@ export const loadExtension = Effect.fnUntraced(function* (entry: Entry): Effect.
 
 /** Loads extensions. A broken extension, or a second extension of one name, is a problem. */
 export const loadAll = Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
-  const loaded: Array<Loaded> = []
+  const loaded: Array<LoadedExtension> = []
   const problems: Array<string> = []
   for (const entry of entries) {
     const one = yield* Effect.result(loadExtension(entry))
@@ -106,7 +106,7 @@ type ThinkingLevel = NonNullable<Settings["thinking"]>["value"]
 type Own = Extension.Extension<Extension.Services>
 
 /** The tools of extensions, without those whose names are taken. */
-export const freeTools = (loaded: ReadonlyArray<Loaded>, taken: ReadonlyArray<{ readonly name: string }>) => {
+export const freeTools = (loaded: ReadonlyArray<LoadedExtension>, taken: ReadonlyArray<{ readonly name: string }>) => {
   const names = new Set(taken.map(({ name }) => normaliseName(name)))
   const tools: Array<NonNullable<Own["tools"]>[number]> = []
   const problems: Array<string> = []
@@ -127,7 +127,7 @@ export const freeTools = (loaded: ReadonlyArray<Loaded>, taken: ReadonlyArray<{ 
 }
 
 /** The services of all extensions, for a session. Services that can't be made cost the extension its tools. */
-export const sessionLayer = (loaded: ReadonlyArray<Loaded>): Layer.Layer<never, never, Stdio> =>
+export const sessionLayer = (loaded: ReadonlyArray<LoadedExtension>): Layer.Layer<never, never, Stdio> =>
   loaded.reduce<Layer.Layer<never, never, Stdio>>(
     (all, { extension }) =>
       Layer.merge(
@@ -143,7 +143,7 @@ export const sessionLayer = (loaded: ReadonlyArray<Loaded>): Layer.Layer<never, 
 
 /** The model of a provider that an extension brings. `undefined` if none has this name. */
 export const extensionModel = (
-  loaded: ReadonlyArray<Loaded>,
+  loaded: ReadonlyArray<LoadedExtension>,
   settings: Settings,
   spec: string,
   thinking: ThinkingLevel | undefined
@@ -164,18 +164,18 @@ export const extensionModel = (
 }
 
 /** The first models of the providers of extensions. */
-export const firstModels = (loaded: ReadonlyArray<Loaded>): ReadonlyArray<Choice> =>
+export const firstModels = (loaded: ReadonlyArray<LoadedExtension>): ReadonlyArray<Choice> =>
   loaded.flatMap(({ extension }) =>
     (extension.providers ?? []).flatMap(({ firstModel, name }) =>
       firstModel === undefined ? [] : [{ name: `${name}:${firstModel}`, description: `of ${extension.name}` }]
     )
   )
 
-const toSaid = (reply: Extension.Reply): Said =>
+const toSaid = (reply: Extension.Reply): CommandOutcome =>
   "send" in reply ? { _tag: "Send", input: String(reply.send) } : { _tag: "Show", markdown: String(reply.show) }
 
 /** The slash commands of extensions: `extension:command`. */
-export const commandsOf = (loaded: ReadonlyArray<Loaded>): ReadonlyArray<Command> =>
+export const commandsOf = (loaded: ReadonlyArray<LoadedExtension>): ReadonlyArray<Command> =>
   loaded.flatMap(({ extension }) =>
     (extension.commands ?? [])
       .filter(({ name }) => /^[\w-]{1,40}$/.test(name))
@@ -189,7 +189,7 @@ export const commandsOf = (loaded: ReadonlyArray<Loaded>): ReadonlyArray<Command
   )
 
 /** Describes the additions of an extension. */
-export const gistOf = ({ extension }: Loaded): string => {
+export const gistOf = ({ extension }: LoadedExtension): string => {
   const { commands = [], hooks = [], middleware = [], name: own, providers = [], themes = {}, tools = [] } = extension
   const parts = [
     ...tools.map(({ name }) => `tool ${name}`),

@@ -4,11 +4,11 @@ import { findExtensions } from "../../config/extensionFiles.ts"
 import type { Project } from "../../config/items.ts"
 import type { Places } from "../../config/places.ts"
 import { addThemes } from "../../render/themes.ts"
-import type { Loaded } from "./extensions.ts"
+import type { LoadedExtension } from "./extensions.ts"
 
 /** The extensions of a command, and the omitted extensions. */
 export interface Extensions {
-  readonly loaded: ReadonlyArray<Loaded>
+  readonly loaded: ReadonlyArray<LoadedExtension>
   readonly problems: ReadonlyArray<string>
 }
 

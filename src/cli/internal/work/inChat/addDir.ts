@@ -1,10 +1,10 @@
 /** `/add-dir`: lets the file tools of a chat use another folder. */
 import * as Effect from "effect/Effect"
-import type { Command, Problem, Said } from "../../chat/options.ts"
+import type { Command, Problem, CommandOutcome } from "../../chat/options.ts"
 import type { Context, Services } from "../app.ts"
 import { readFolder } from "../machine/host.ts"
 
-const show = (markdown: string): Said => ({ _tag: "Show", markdown })
+const show = (markdown: string): CommandOutcome => ({ _tag: "Show", markdown })
 
 /** Makes the command. The model is told of the folder before its next round. */
 export const addDir = ({ folders, places }: Context) =>

@@ -8,7 +8,7 @@ import type { McpServers, Prompt, ServerTool, Status } from "../../../../mcp/Mcp
 import { suggestion } from "../../../../support/text/near.ts"
 import { cut } from "../../../../support/text/text.ts"
 import { oneLine } from "../../../../support/text/untrusted.ts"
-import type { Command, Problem, Said } from "../../chat/options.ts"
+import type { Command, Problem, CommandOutcome } from "../../chat/options.ts"
 import { signIn } from "../../commands/mcpCommands.ts"
 import type { Context, Services } from "../app.ts"
 
@@ -29,10 +29,13 @@ const actions = ["tools", "reconnect", "login"]
 
 /** Shows the servers. `told` runs first, so that new prompts are available at once. */
 const mcp = (context: Context, servers: Server, note: (text: string) => void, told: Effect.Effect<unknown>) =>
-  Effect.fnUntraced(function* (argument: string): Effect.fn.Return<Said, Problem, Services> {
+  Effect.fnUntraced(function* (argument: string): Effect.fn.Return<CommandOutcome, Problem, Services> {
     const [action = "", name = "", flag = ""] = argument.trim().split(/\s+/)
     const states = yield* Effect.andThen(servers.tools, servers.status)
-    const show = (all: ReadonlyArray<Status>): Said => ({ _tag: "Show", markdown: all.map(stateOf).join("\n") })
+    const show = (all: ReadonlyArray<Status>): CommandOutcome => ({
+      _tag: "Show",
+      markdown: all.map(stateOf).join("\n")
+    })
     if (action === "") return yield* Effect.as(told, show(states))
     if (!actions.includes(action)) {
       return yield* problem(`There is no /mcp ${JSON.stringify(action)}. ${suggestion(action, actions)}`)
@@ -103,7 +106,7 @@ const promptCommand = (prompt: Prompt): Command => ({
     Effect.gen(function* () {
       const args = yield* filled(prompt, argument)
       const messages = yield* Effect.mapError(prompt.get(args), ({ message }): Problem => ({ message }))
-      return { _tag: "Send", input: asOne(messages) } satisfies Said
+      return { _tag: "Send", input: asOne(messages) } satisfies CommandOutcome
     })
 })
 

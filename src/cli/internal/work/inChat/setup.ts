@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { cut } from "../../../../support/text/text.ts"
 import { oneLine, visible } from "../../../../support/text/untrusted.ts"
-import type { Command, Problem, Said } from "../../chat/options.ts"
+import type { Command, Problem, CommandOutcome } from "../../chat/options.ts"
 import { scanned } from "../../commands/setupCommands.ts"
 import { pendingChanges, settleChanges } from "../../config/memory.ts"
 import { fail } from "../../failure.ts"
@@ -12,7 +12,7 @@ import { diffOf } from "../remembering.ts"
 /** Characters of a file that are shown. */
 const maxShown = 4_000
 
-const show = (markdown: string): Said => ({ _tag: "Show", markdown })
+const show = (markdown: string): CommandOutcome => ({ _tag: "Show", markdown })
 
 const skills = Effect.fnUntraced(function* (context: Context) {
   const scan = yield* scanned(context)
@@ -55,7 +55,9 @@ const memory = Effect.fnUntraced(function* (context: Context, argument: string) 
 /** Gives the commands for the folder and the agent of this chat. */
 export const setupInChat = Effect.fnUntraced(function* (context: Context) {
   const services = yield* Effect.context<Services>()
-  const run = (effect: Effect.Effect<Said, { readonly message: string }, Services>): Effect.Effect<Said, Problem> =>
+  const run = (
+    effect: Effect.Effect<CommandOutcome, { readonly message: string }, Services>
+  ): Effect.Effect<CommandOutcome, Problem> =>
     effect.pipe(
       Effect.provideContext(services),
       Effect.mapError(({ message }): Problem => ({ message }))

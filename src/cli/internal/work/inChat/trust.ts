@@ -1,7 +1,7 @@
 /** `/trust` in the chat: lists the items of the project. Answers count from the next start on. */
 import * as Effect from "effect/Effect"
 import { cleanLine } from "../../../../support/text/clean.ts"
-import type { Command, Problem, Said } from "../../chat/options.ts"
+import type { Command, Problem, CommandOutcome } from "../../chat/options.ts"
 import { knownIn } from "../../commands/trustCommand.ts"
 import { answer } from "../../config/trust.ts"
 import type { Context, Services } from "../app.ts"
@@ -15,7 +15,7 @@ const actions = ["show", "add", "drop"]
 const trust = Effect.fnUntraced(function* ({ places }: Context, argument: string) {
   const states = yield* knownIn(places)
   const [action = "", number = ""] = argument.trim().split(/\s+/)
-  const show = (markdown: string): Said => ({ _tag: "Show", markdown })
+  const show = (markdown: string): CommandOutcome => ({ _tag: "Show", markdown })
   if (action === "") {
     if (states.length === 0) return show("The files of this folder have nothing that an agent would follow or run.")
     const rows = states.map((one, index) => `${index + 1}. ${rowOf(one).map(cleanLine).join(" · ")}`)

@@ -10,7 +10,7 @@ import * as Sandbox from "../../../../core/Sandbox.ts"
 import * as Assets from "../../assets.ts"
 import { freeze, frozenAt, type Tree } from "../../config/frozen.ts"
 import { itemsOf, type Project, skillFolders } from "../../config/items.ts"
-import type { Kept } from "../../config/memory.ts"
+import type { SessionMemory } from "../../config/memory.ts"
 import type { Places } from "../../config/places.ts"
 import type { Settings } from "../../config/settings.ts"
 import { fail, layerOrFail } from "../../failure.ts"
@@ -69,7 +69,7 @@ interface Setup {
   readonly places: Places
   readonly settings: Settings
   readonly project: Project
-  readonly memory: Kept
+  readonly memory: SessionMemory
   readonly memoryGuard?: Guard | undefined
   readonly folders: Folders
 }

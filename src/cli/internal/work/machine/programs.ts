@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 
 /** The installed programs of a machine. */
-export interface Installed {
+export interface InstalledPrograms {
   /** The path of the machine, without the folders of the project. */
   readonly path: string
   /** Finds the file of a program. `undefined` if it is not installed. */
@@ -40,5 +40,5 @@ export const installedBeside = Effect.fnUntraced(function* (
         Effect.filter(isAbsolute(name) ? [name] : entries.map((entry) => join(entry, name)), isProgram),
         ([first]) => first
       )
-  } satisfies Installed
+  } satisfies InstalledPrograms
 })

@@ -11,7 +11,7 @@ import { CurrentRun } from "../../../../core/Run.ts"
 import type { Service } from "../../../../core/SessionStore.ts"
 import { ToolContext } from "../../../../core/ToolContext.ts"
 import type { Usage } from "../../../../core/Usage.ts"
-import { type Ask, type Ending, type Session, TaskError, type Worker } from "../../../../middleware/BackgroundTasks.ts"
+import { type Ask, type TaskEnd, type Session, TaskError, type Worker } from "../../../../middleware/BackgroundTasks.ts"
 import type * as FileCheckpoints from "../../../../sessions/FileCheckpoints.ts"
 import { recorded } from "../../chat/files/recorded.ts"
 import type { App, Context as AppContext, Services } from "../app.ts"
@@ -64,7 +64,7 @@ const scriptOf = Effect.fnUntraced(function* (app: App, task: Task) {
   return yield* Workflows.findWorkflow(places, project, task.name).pipe(Effect.mapError(toTaskError))
 })
 
-const endingOf = ({ output, pending, stopReason }: Effect.Success<ReturnType<typeof Workflows.runInput>>): Ending =>
+const endingOf = ({ output, pending, stopReason }: Effect.Success<ReturnType<typeof Workflows.runInput>>): TaskEnd =>
   stopReason === "suspended"
     ? { status: "suspended", text: pending.map(({ description }) => `- ${description}`).join("\n"), pending }
     : { status: "completed", text: Workflows.wordsOf(isObject(output) ? fromUnknown(output["value"]) : null) }
@@ -106,7 +106,7 @@ const makeSession = (
       )
     ).pipe(
       Effect.map(endingOf),
-      Effect.catch((error) => Effect.succeed<Ending>({ status: "failed", text: error.message })),
+      Effect.catch((error) => Effect.succeed<TaskEnd>({ status: "failed", text: error.message })),
       // A person stopped it: it does not go on by itself.
       Effect.onInterrupt(() =>
         Effect.suspend(() => (isCancelled ? Workflows.noteStopped(store, live.get(own.threadId)) : Effect.void))
@@ -180,7 +180,7 @@ const makeWorker = (
   app: () => App,
   background: Background,
   node: Context.Context<Services>,
-  { saved, withScripts }: { readonly saved: ReadonlyArray<Workflows.Saved>; readonly withScripts: boolean }
+  { saved, withScripts }: { readonly saved: ReadonlyArray<Workflows.SavedWorkflow>; readonly withScripts: boolean }
 ): Worker => {
   const names = saved.map(({ description, name }) => `- ${name}: ${description}`)
   return {

@@ -35,7 +35,7 @@ import * as Threads from "../threads.ts"
 import { summaryOf, treeOf } from "./tree.ts"
 
 /** A saved workflow, of a trusted project or of the user. */
-export type Saved = Workflow.Saved & { readonly origin: "project" | "user" }
+export type SavedWorkflow = Workflow.SavedWorkflow & { readonly origin: "project" | "user" }
 
 /** The most bytes of a file of the user, and the most files of a folder. */
 const limits = { bytes: 256 * 1024, files: 200 } as const
@@ -63,7 +63,7 @@ export const findWorkflows = Effect.fnUntraced(function* (places: Places, projec
     .map(({ file, text }) => ({ path: resolve(places.project, file), text, origin: "project" as const }))
   const folders = [join(places.config, "workflows"), join(homedir(), ".claude", "workflows")]
   const files = [...ofProject, ...(yield* Effect.forEach(folders, filesOf)).flat()]
-  const workflows = new Map<string, Saved>()
+  const workflows = new Map<string, SavedWorkflow>()
   const problems: Array<string> = []
   for (const { origin, path, text } of files) {
     const parsed = Workflow.parse(text, path)
@@ -114,7 +114,7 @@ const textAt = ({ metadata }: Thread, key: string): string => {
 export type Outcome = "open" | "completed" | "unfinished" | "waiting"
 
 /** A workflow on its thread. */
-export interface Stored {
+export interface StoredWorkflow {
   readonly threadId: string
   readonly name: string
   readonly folder: string
@@ -129,7 +129,7 @@ export interface Stored {
 const outcomes: ReadonlyArray<Outcome> = ["open", "completed", "unfinished", "waiting"]
 
 /** Reads the thread of a workflow; `undefined` for other threads. */
-export const storedOf = (thread: Thread): Stored | undefined => {
+export const storedOf = (thread: Thread): StoredWorkflow | undefined => {
   const name = textAt(thread, "workflow")
   const outcome = outcomes.find((one) => one === textAt(thread, "outcome"))
   return name === "" || outcome === undefined
@@ -195,7 +195,7 @@ const lastInput = Schema.decodeUnknownOption(Schema.fromJsonString(Workflow.Inpu
 export const inputToGoOn = Effect.fnUntraced(function* (
   store: Service,
   app: App,
-  { name, threadId }: Pick<Stored, "name" | "threadId">,
+  { name, threadId }: Pick<StoredWorkflow, "name" | "threadId">,
   more: { readonly decisions?: ReadonlyArray<Decision> | undefined; readonly agents?: number | undefined } = {}
 ) {
   const { checkpoint, ended } = yield* orFail("failed")(loadThread(store, threadId))
@@ -238,7 +238,7 @@ const reportEvery = 2_000
 export const runInput = <E, R>(
   app: App,
   store: Service,
-  { name, threadId }: Pick<Stored, "name" | "threadId">,
+  { name, threadId }: Pick<StoredWorkflow, "name" | "threadId">,
   input: Agent.Input,
   onEvent: (event: AgentEvent, live: Live) => Effect.Effect<void, E, R>,
   record: <A, E2, R2>(work: Effect.Effect<A, E2, R2>) => Effect.Effect<A, E2, R2 | Backend> = (work) => work

@@ -33,17 +33,17 @@ export interface DecodeContext {
 }
 
 /** Data of a text or a thought. */
-interface Said {
+interface BlockData {
   metadata: JsonObject
   citations: ReadonlyArray<Citation>
 }
 
 /** Data of a call. */
-interface Called {
+interface CallData {
   metadata: JsonObject
 }
 
-type Turn = Assembler<Said, Called>
+type Turn = Assembler<BlockData, CallData>
 
 interface Finish {
   readonly unified: string
@@ -63,7 +63,7 @@ const metadataOf = (part: JsonObject): JsonObject =>
 
 const optionsOf = (metadata: JsonObject) => (isEmpty(metadata) ? {} : { options: metadata })
 
-const sourceOf = (part: JsonObject | undefined): Sources.Cited | undefined => {
+const sourceOf = (part: JsonObject | undefined): Sources.CitedSource | undefined => {
   const title = stringOf(part?.["title"])
   const url = stringOf(part?.["url"])
   if (url !== undefined && url !== "") return Sources.make({ url, title })
@@ -118,7 +118,7 @@ const inputOf = (input: unknown): string => stringOf(input) ?? JSON.stringify(fr
 /** Builds the message of a complete turn. */
 const finishTurn = (
   turn: Turn,
-  sources: ReadonlyArray<Sources.Cited>,
+  sources: ReadonlyArray<Sources.CitedSource>,
   finish: Finish,
   response: JsonObject,
   { origin, restore }: DecodeContext
@@ -134,7 +134,7 @@ const finishTurn = (
   const goesOn = stop === "pause" || calls.length > 0
   const lastText = pieces.findLast((piece) => piece._tag === "speech" && piece.kind === "text")
 
-  const blockOf = (speech: Speech<Said>): Block | undefined => {
+  const blockOf = (speech: Speech<BlockData>): Block | undefined => {
     const { data, kind, text } = speech
     const { citations, metadata } = data
     const isPlain = isEmpty(metadata)
@@ -173,7 +173,7 @@ const finishTurn = (
 }
 
 /** Sources of the whole turn that no text of it cites. */
-const uncited = (sources: ReadonlyArray<Sources.Cited>, pieces: Turn["pieces"]): ReadonlyArray<Citation> => {
+const uncited = (sources: ReadonlyArray<Sources.CitedSource>, pieces: Turn["pieces"]): ReadonlyArray<Citation> => {
   const cited = new Set(
     pieces.flatMap((piece) => (piece._tag === "speech" ? piece.data.citations.map(({ source }) => source.key) : []))
   )
@@ -197,16 +197,16 @@ type Handler = (part: JsonObject) => ModelError | undefined | void
 
 /** Collects the texts and thoughts of a turn. */
 const makeSpeeches = (turn: Turn) => {
-  const speeches = new Map<string, Speech<Said>>()
+  const speeches = new Map<string, Speech<BlockData>>()
   const keyOf = (kind: Speech["kind"], part: JsonObject): string => `${kind} ${stringOf(part["id"]) ?? ""}`
 
-  const begin = (kind: Speech["kind"], part: JsonObject): Speech<Said> => {
+  const begin = (kind: Speech["kind"], part: JsonObject): Speech<BlockData> => {
     const speech = turn.speak(kind, { metadata: metadataOf(part), citations: [] })
     speeches.set(keyOf(kind, part), speech)
     return speech
   }
 
-  const open = (kind: Speech["kind"], part: JsonObject): Speech<Said> => {
+  const open = (kind: Speech["kind"], part: JsonObject): Speech<BlockData> => {
     const speech = speeches.get(keyOf(kind, part))
     if (speech === undefined) return begin(kind, part)
     speech.data.metadata = mergeMetadata(speech.data.metadata, metadataOf(part))
@@ -224,9 +224,9 @@ const makeSpeeches = (turn: Turn) => {
 
 /** Collects the calls of a turn. */
 const makeCalls = (turn: Turn, { makeId, names }: DecodeContext) => {
-  const calls = new Map<string, Call<Called>>()
+  const calls = new Map<string, Call<CallData>>()
 
-  const begin = (wireId: string | undefined, part: JsonObject): Call<Called> => {
+  const begin = (wireId: string | undefined, part: JsonObject): Call<CallData> => {
     const name = stringOf(part["toolName"]) ?? ""
     const isHosted = part["providerExecuted"] === true
     const data = { metadata: metadataOf(part) }
@@ -240,11 +240,11 @@ const makeCalls = (turn: Turn, { makeId, names }: DecodeContext) => {
   return {
     begin,
     /** The call that is being written under an id. */
-    open: (id: string | undefined): Call<Called> | undefined => {
+    open: (id: string | undefined): Call<CallData> | undefined => {
       const call = calls.get(id ?? "")
       return call === undefined || call.isClosed ? undefined : call
     },
-    complete: (call: Call<Called>, part: JsonObject): void => {
+    complete: (call: Call<CallData>, part: JsonObject): void => {
       const raw = inputOf(part["input"])
       if (part["providerExecuted"] === true && !call.isHosted) {
         call.isHosted = true
@@ -262,10 +262,10 @@ const makeCalls = (turn: Turn, { makeId, names }: DecodeContext) => {
 /** Makes the decoder of one turn. */
 export const makeDecoder = (context: DecodeContext, sink: Sink): TurnDecoder<unknown> => {
   const { makeId, origin } = context
-  const turn = makeAssembler<Said, Called>(sink, makeId)
+  const turn = makeAssembler<BlockData, CallData>(sink, makeId)
   const speeches = makeSpeeches(turn)
   const calls = makeCalls(turn, context)
-  const sources: Array<Sources.Cited> = []
+  const sources: Array<Sources.CitedSource> = []
   let response: JsonObject = {}
   let finish: Finish | undefined
   let size = 0

@@ -4,7 +4,7 @@ import type { ModelRequest } from "../../../../core/ChatModel.ts"
 import type { ReasoningBlock, TextBlock } from "../../../../core/Content.ts"
 import { isObject, type JsonObject } from "../../../../core/Json.ts"
 import { valueAt } from "../../../../support/json/valueAt.ts"
-import type { Dialect, Shown } from "../../../internal/turn/dialect.ts"
+import type { Dialect, GivenContent } from "../../../internal/turn/dialect.ts"
 import { arrange } from "../../../internal/turn/layout.ts"
 import {
   type AiTurn,
@@ -20,7 +20,7 @@ import { stringOf } from "../../../internal/wire/read.ts"
 import { canSend, filePart, type Reach, vendorOf } from "./media.ts"
 
 type Assistant = Extract<LanguageModelV4Message, { readonly role: "assistant" }>
-type Said = Assistant["content"][number]
+type AssistantPart = Assistant["content"][number]
 
 /**
  * The key in `providerData` for a provider's own data. Each provider has its own key, because it can't read the others'
@@ -55,7 +55,7 @@ const optionsOf = (data: JsonObject | undefined): { readonly providerOptions?: S
 /** The key that shows a model its own malformed arguments. */
 const malformedKey = "INVALID_JSON"
 
-const callPart = (call: AnsweredCall, names: ToolNames): Said => ({
+const callPart = (call: AnsweredCall, names: ToolNames): AssistantPart => ({
   type: "tool-call",
   toolCallId: call.id,
   toolName: names.wire(call.name),
@@ -64,7 +64,7 @@ const callPart = (call: AnsweredCall, names: ToolNames): Said => ({
 })
 
 /** Makes a part of the provider's own again, as it was kept. */
-const revive = (part: JsonObject): ReadonlyArray<Said> => {
+const revive = (part: JsonObject): ReadonlyArray<AssistantPart> => {
   const own = optionsOf(part)
   const toolCallId = stringOf(part["toolCallId"])
   const toolName = stringOf(part["toolName"])
@@ -97,13 +97,13 @@ export const makePromptWriter = (provider: string, reach: Reach) => {
     const data = block.providerData?.[dialect.provider]
     return optionsOf(isObject(data) ? data : undefined)
   }
-  const writeContent = (blocks: ReadonlyArray<Shown>) =>
+  const writeContent = (blocks: ReadonlyArray<GivenContent>) =>
     blocks.map((block) =>
       block.type === "text" ? { type: "text" as const, text: block.text } : filePart(block, reach)
     )
 
   const writeTurn = (turn: AiTurn, names: ToolNames): ReadonlyArray<LanguageModelV4Message> => {
-    const texts = turn.content.map((block): Said => ({ type: block.type, text: block.text, ...own(block) }))
+    const texts = turn.content.map((block): AssistantPart => ({ type: block.type, text: block.text, ...own(block) }))
     const calls = turn.calls.map((call) => callPart(call, names))
     const content = arrange(turn.data, texts, calls, revive)
     const results = turn.calls.map(({ answer, id, name }) => ({

@@ -22,7 +22,7 @@ import { toJson } from "./metadata.ts"
 type Outcome = AiTool.HandlerResult<AiTool.Any>
 
 /** The handlers of a toolkit by name. The types of the tools carry their requirements. */
-export interface Handled {
+export interface ToolkitHandlers {
   readonly handle: (
     name: string,
     params: unknown,
@@ -104,7 +104,7 @@ const needsApproval = Effect.fnUntraced(function* (
 /** Runs one call. */
 export const callHandler = Effect.fnUntraced(function* <R>(
   tool: AiTool.Any,
-  handlers: Handled,
+  handlers: ToolkitHandlers,
   args: JsonObject,
   approve: Approve<R> | undefined
 ) {

@@ -54,17 +54,17 @@ const Carried = Schema.Struct({
  * Data of a turn on one of its parts: the message's `providerData`, and the blocks that were streamed as one part,
  * since a stream does not mark their ends.
  */
-export type Carried = typeof Carried.Type
+export type CarriedData = typeof Carried.Type
 
 /** Metadata that carries this, if it is anything. */
-export const carry = (carried: Carried): Metadata => (isEmpty(carried) ? {} : { [turnKey]: encodeCarried(carried) })
+export const carry = (carried: CarriedData): Metadata => (isEmpty(carried) ? {} : { [turnKey]: encodeCarried(carried) })
 
 const encodeCarried = Schema.encodeSync(Carried)
 
 const decodeCarried = Schema.decodeUnknownOption(Carried)
 
 /** Reads the data in a part's options or metadata. */
-export const carriedBy = (options: Metadata): Carried =>
+export const carriedBy = (options: Metadata): CarriedData =>
   options[turnKey] === undefined ? {} : Option.getOrElse(decodeCarried(options[turnKey]), () => ({}))
 
 /** Merges metadata of several pieces. The later piece wins, key by key and provider by provider. */

@@ -31,11 +31,11 @@ interface Rejection {
   readonly problem: string
 }
 
-interface Said {
+interface BlockData {
   metadata: Metadata
 }
 
-interface Called {
+interface CallData {
   options: Metadata
   /** The reason why the arguments are unusable. */
   problem?: string
@@ -75,7 +75,7 @@ const rawOf = (params: unknown): string => {
   return typeof raw === "string" ? raw : (JSON.stringify(params) ?? "")
 }
 
-const blockOf = ({ data, kind, text }: Speech<Said>): Block | undefined => {
+const blockOf = ({ data, kind, text }: Speech<BlockData>): Block | undefined => {
   const { metadata } = data
   if (text === "" && isEmpty(metadata)) return undefined
   return kind === "text" ? { type: "text", text, ...providerDataOf(metadata) } : reasoningBlock(text, metadata)
@@ -89,10 +89,10 @@ interface Reply extends TurnDecoder<Part | Rejection> {
 }
 
 const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
-  const turn = makeAssembler<Said, Called>(sink, makeId)
-  const speeches = new Map<string, Speech<Said>>()
-  const calls = new Map<string, Call<Called>>()
-  const writing = new Set<Call<Called>>()
+  const turn = makeAssembler<BlockData, CallData>(sink, makeId)
+  const speeches = new Map<string, Speech<BlockData>>()
+  const calls = new Map<string, Call<CallData>>()
+  const writing = new Set<Call<CallData>>()
   const sources: Array<JsonObject> = []
   let response: Fields = {}
   let model = origin.model
@@ -111,7 +111,7 @@ const makeReply = (origin: Origin, makeId: () => string, sink: Sink): Reply => {
     else speeches.set(key, speech)
   }
 
-  const begin = (id: string, name: string, isHosted: boolean): Call<Called> => {
+  const begin = (id: string, name: string, isHosted: boolean): Call<CallData> => {
     const open = calls.get(id)
     if (open?.isClosed === false) return open
     const call = turn.addCall({ id, name, isHosted, data: { options: {} } })

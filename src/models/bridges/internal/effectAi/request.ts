@@ -17,7 +17,7 @@ import { decodeRequest } from "./decode.ts"
 import { definitionOf } from "./definitions.ts"
 
 /** A request, and how its answer is read. */
-export interface Asked {
+export interface BridgeRequest {
   readonly request: ModelRequest
   /** The answer as `effect/ai` wants it: an object is its text. */
   readonly answered: (message: AiMessage) => AiMessage
@@ -83,7 +83,7 @@ export const toRequest = Effect.fnUntraced(function* (
   options: LanguageModel.ProviderOptions,
   model: Service,
   method: string
-): Effect.fn.Return<Asked, AiError.AiError> {
+): Effect.fn.Return<BridgeRequest, AiError.AiError> {
   const hosted = options.tools.find((tool) => AiTool.isProviderDefined(tool) && !tool.requiresHandler)
   if (hosted !== undefined) {
     const description = `${model.provider} can't run it through a ChatModel. Leave it out, or give it a handler.`

@@ -7,9 +7,9 @@ import { defined } from "../../../../support/json/defined.ts"
 import { carry, mergeMetadata, type Metadata, optionsOf } from "./metadata.ts"
 import { fromStop, fromUsage } from "./usage.ts"
 
-type Said = TextBlock | ReasoningBlock
+type SpokenBlock = TextBlock | ReasoningBlock
 
-const isSaid = (block: Block): block is Said => block.type === "text" || block.type === "reasoning"
+const isSaid = (block: Block): block is SpokenBlock => block.type === "text" || block.type === "reasoning"
 
 /** Media in a response are bytes; what is somewhere else is named. */
 const mediaPart = (block: ImageBlock | FileBlock): AiResponse.FilePartEncoded | AiResponse.TextPartEncoded => {
@@ -75,14 +75,14 @@ export const toParts = (message: AiMessage): Array<AiResponse.PartEncoded> => {
 
 /** A run of deltas of one kind, which is one part of the response. */
 interface Segment {
-  readonly kind: Said["type"]
+  readonly kind: SpokenBlock["type"]
   readonly id: string
   text: string
 }
 
 /** The blocks of which a segment is made. */
-const takeBlocks = (blocks: Array<Said>, { kind, text }: Segment): ReadonlyArray<Said> => {
-  const segmentBlocks: Array<Said> = []
+const takeBlocks = (blocks: Array<SpokenBlock>, { kind, text }: Segment): ReadonlyArray<SpokenBlock> => {
+  const segmentBlocks: Array<SpokenBlock> = []
   let joined = ""
   for (let next = blocks[0]; next?.type === kind && text.startsWith(joined + next.text); next = blocks[0]) {
     joined += next.text
@@ -92,13 +92,13 @@ const takeBlocks = (blocks: Array<Said>, { kind, text }: Segment): ReadonlyArray
   return segmentBlocks
 }
 
-const segmentMetadata = (blocks: ReadonlyArray<Said>, text: string): Metadata => {
+const segmentMetadata = (blocks: ReadonlyArray<SpokenBlock>, text: string): Metadata => {
   const [only, ...others] = blocks
   if (only === undefined) return {}
   return others.length === 0 && only.text === text ? optionsOf(only.providerData) : carry({ blocks })
 }
 
-const whole = (id: string, block: Said): ReadonlyArray<AiResponse.StreamPartEncoded> => {
+const whole = (id: string, block: SpokenBlock): ReadonlyArray<AiResponse.StreamPartEncoded> => {
   const metadata = optionsOf(block.providerData)
   return block.type === "text"
     ? [

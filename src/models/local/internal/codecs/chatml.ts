@@ -1,5 +1,5 @@
 /** ChatML, the frame of the LFM2, Hermes and Qwen families: `<|im_start|>role … <|im_end|>`. */
-import type { Shown } from "../../../internal/turn/dialect.ts"
+import type { GivenContent } from "../../../internal/turn/dialect.ts"
 import type { AiTurn, AnsweredCall } from "../../../internal/turn/normalize.ts"
 import { type Ask, type Piece, plain, type Prompt, special } from "./Codec.ts"
 
@@ -21,7 +21,7 @@ export const chatStops = ["<|im_end|>"]
 export const endOfTurn: ReadonlyArray<Piece> = [special("<|im_end|>"), plain("\n")]
 
 /** All text of some content. */
-export const textOf = (content: ReadonlyArray<Shown>): string =>
+export const textOf = (content: ReadonlyArray<GivenContent>): string =>
   content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n")
 
 const emptyThought: ReadonlyArray<Piece> = [

@@ -12,7 +12,7 @@ const asString = (text: string): string | undefined => {
 }
 
 /** The fields that were read so far. */
-interface Found {
+interface SeenFields {
   name: boolean
   arguments: boolean
 }
@@ -28,7 +28,7 @@ const readArguments = function* (cursor: Cursor, call: OpenCall): Parser<Problem
   return undefined
 }
 
-const readField = function* (cursor: Cursor, call: OpenCall, fields: Found, outermost: boolean): Parser<Problem> {
+const readField = function* (cursor: Cursor, call: OpenCall, fields: SeenFields, outermost: boolean): Parser<Problem> {
   let output = ""
   const collect = (part: string) => (output += part)
   if (!isQuote(cursor.char)) return expected(cursor, "a key in quotes")
@@ -57,7 +57,7 @@ const readField = function* (cursor: Cursor, call: OpenCall, fields: Found, oute
   return yield* value(cursor, () => undefined, json)
 }
 
-const readFields = function* (cursor: Cursor, call: OpenCall, fields: Found, outermost: boolean): Parser<Problem> {
+const readFields = function* (cursor: Cursor, call: OpenCall, fields: SeenFields, outermost: boolean): Parser<Problem> {
   yield
   for (;;) {
     yield* space(cursor)
@@ -75,7 +75,7 @@ const readFields = function* (cursor: Cursor, call: OpenCall, fields: Found, out
 
 /** Reads the object, which `cursor.char` opens. Other fields than the name and the arguments are passed over. */
 export const readObject = function* (cursor: Cursor, call: OpenCall): Parser<Problem> {
-  const fields: Found = { name: false, arguments: false }
+  const fields: SeenFields = { name: false, arguments: false }
   const wrong = yield* readFields(cursor, call, fields, true)
   if (wrong === undefined && !fields.arguments) call.write("{}")
   return wrong

@@ -29,7 +29,7 @@ const hasSameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
 const isCrlf = (text: string): boolean => text.includes("\r\n") && !/\r(?!\n)|(?<!\r)\n/.test(text)
 
 /** Data for searches. */
-interface Searched {
+interface SearchData {
   readonly files: ReadonlyMap<string, File>
   readonly isFolder: (path: string) => boolean
   readonly filesIn: (folder: string) => ReadonlyArray<string>
@@ -59,7 +59,7 @@ const collect = (mode: NonNullable<Backend.GrepQuery["mode"]>, limit: number) =>
   return { found: hits, add, most: () => (mode === "count" ? Infinity : mode === "files" ? 1 : limit - count + 1) }
 }
 
-const searchesOf = ({ entryOf, files, filesIn, isFolder }: Searched) => {
+const searchesOf = ({ entryOf, files, filesIn, isFolder }: SearchData) => {
   const searched = (rawPath: string | undefined, ignored: boolean | undefined) =>
     Result.gen(function* () {
       const folder = yield* normalize(rawPath ?? "/")
@@ -138,7 +138,7 @@ export const fakeOf = (maxFileSize: number) => {
       return [path, file] as const
     })
 
-  const putBytes = (path: string, bytes: Uint8Array): Backend.Written => {
+  const putBytes = (path: string, bytes: Uint8Array): Backend.WriteResult => {
     const before = files.get(path)
     const version = before !== undefined && hasSameBytes(before.bytes, bytes) ? before.version : `v${++changes}`
     setFile(path, { bytes: bytes.slice(), version })
@@ -149,7 +149,7 @@ export const fakeOf = (maxFileSize: number) => {
     rawPath: string,
     bytes: Uint8Array,
     options: { readonly create?: boolean | undefined; readonly version?: string | undefined } = {}
-  ): Outcome<Backend.Written> =>
+  ): Outcome<Backend.WriteResult> =>
     Result.gen(function* () {
       const path = yield* normalize(rawPath)
       if (isFolder(path)) return yield* fail({ _tag: "IsDirectory" })
@@ -196,7 +196,7 @@ export const fakeOf = (maxFileSize: number) => {
       rawPath: string,
       replacements: ReadonlyArray<Backend.Replacement>,
       options: { readonly version?: string | undefined }
-    ): Outcome<Backend.Edited> =>
+    ): Outcome<Backend.EditResult> =>
       Result.gen(function* () {
         const [path, { bytes, version }] = yield* fileAt(rawPath)
         if (options.version !== undefined && options.version !== version) return yield* fail({ _tag: "Conflict" })
@@ -234,7 +234,7 @@ export const fakeOf = (maxFileSize: number) => {
 
     ...searchesOf({ files, isFolder, filesIn, entryOf }),
 
-    upload: (path: string, content: Uint8Array): Outcome<Backend.Written> =>
+    upload: (path: string, content: Uint8Array): Outcome<Backend.WriteResult> =>
       content.length > maxFileSize
         ? fail({ _tag: "TooLarge", size: content.length, limit: maxFileSize })
         : write(path, content),

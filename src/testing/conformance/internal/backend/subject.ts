@@ -5,7 +5,7 @@ import type { Service } from "../../../../core/Backend.ts"
 import type { Absent } from "../assert.ts"
 
 /** An entry at a path of the machine, without following links. `mode` is its permission bits. */
-export interface Found {
+export interface FoundEntry {
   readonly kind: "file" | "directory" | "link" | "other"
   readonly mode: number
 }
@@ -23,7 +23,7 @@ export interface Host<out H> {
   readonly chmod: (path: string, mode: number) => Effect.Effect<void, never, H>
   /** Removes a path without following links. */
   readonly remove: (path: string) => Effect.Effect<void, never, H>
-  readonly look: (path: string) => Effect.Effect<Found | undefined, never, H>
+  readonly look: (path: string) => Effect.Effect<FoundEntry | undefined, never, H>
   readonly read: (path: string) => Effect.Effect<Uint8Array, never, H>
   /** The names in a folder, in any order. */
   readonly list: (path: string) => Effect.Effect<ReadonlyArray<string>, never, H>

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Entry } from "../../../../core/Journal.ts"
 import * as Message from "../../../../core/Message.ts"
 import type { SessionError } from "../../../../core/SessionError.ts"
-import type { NewEntry, Service, Stored } from "../../../../core/SessionStore.ts"
+import type { NewEntry, Service, StoredEntry } from "../../../../core/SessionStore.ts"
 import * as Usage from "../../../../core/Usage.ts"
 import type { NotConformant } from "../assert.ts"
 
@@ -44,8 +44,8 @@ export const readAll = Effect.fnUntraced(function* (
   store: Service,
   threadId: string,
   limit = 1000
-): Effect.fn.Return<ReadonlyArray<Stored>, SessionError> {
-  const pages: Array<ReadonlyArray<Stored>> = []
+): Effect.fn.Return<ReadonlyArray<StoredEntry>, SessionError> {
+  const pages: Array<ReadonlyArray<StoredEntry>> = []
   let page = yield* store.load(threadId, { limit })
   pages.push(page.entries)
   while (page.next !== null) {
