@@ -1,15 +1,17 @@
 /** What the model is told of the place where it works: as a message at the beginning, and notices at the end. */
 import { execFileSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Agent, type ChatModel, Message, Tool } from "effect-deepagents"
 import * as HostShell from "effect-deepagents/backends/HostShell"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
+import { placesOf } from "../../src/cli/internal/config/places.ts"
 import type { Approvals } from "../../src/cli/internal/config/settings.ts"
+import { writeHeader } from "../../src/cli/internal/work/header.ts"
 import { environment } from "../../src/cli/internal/work/machine/environment.ts"
 import { makeFolders } from "../../src/cli/internal/work/machine/host.ts"
 
@@ -122,6 +124,23 @@ describe("the environment of an agent", () => {
       // `b` is deleted in the index and new in the folder, and counts once.
       assert.include(yield* tell, "(git, branch main, 3 changed or new files)")
       assert.notInclude(readdirSync(folder), "ran")
+    })
+  )
+
+  it.live("names the branch in the first line of a chat, in a sub-folder and in another worktree too", () =>
+    Effect.gen(function* () {
+      const root = realpathSync(mkdtempSync(join(tmpdir(), "deepagents-environment-")))
+      const [main, other] = [join(root, "main"), join(root, "other one")]
+      const git = (...args: ReadonlyArray<string>) =>
+        execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...args], { cwd: main, stdio: "pipe" })
+      mkdirSync(join(main, "src"), { recursive: true })
+      git("init", "-q", "-b", "main")
+      git("commit", "-qm", "first", "--allow-empty")
+      git("worktree", "add", "-q", "-b", "side", other)
+      const headerOf = (project: string) => writeHeader(placesOf(project), "test:one", "")
+      assert.include(yield* headerOf(join(main, "src")), "src (main) · test:one")
+      assert.include(yield* headerOf(other), "other one (side) · test:one")
+      assert.include(yield* headerOf(root), `${basename(root)} · test:one`)
     })
   )
 

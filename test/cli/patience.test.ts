@@ -151,5 +151,9 @@ describe("what a command has said", () => {
     const lines = partLines({ kind: "user", text, attachments: 0 }, surface)
     assert.isBelow(lines.length, 20)
     assert.include(lines.join("\n"), "[4985 more lines; /history shows all]")
+    // A line without an end is as long.
+    const line = partLines({ kind: "user", text: "x".repeat(1_000_000), attachments: 0 }, surface)
+    assert.isBelow(line.length, 100)
+    assert.include(line.join("\n"), "[more characters; /history shows all]")
   })
 })

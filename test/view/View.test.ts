@@ -301,6 +301,17 @@ describe("a view", () => {
     ])
   })
 
+  it("shows the end of a stored command as that of a command that just ran", () => {
+    const output = [...Array.from({ length: 50 }, (_, index) => `line ${index}`), "[Command failed with exit code 3]"]
+    const [, part] = View.ofMessages([
+      Message.human("Go"),
+      Message.ai("", { toolCalls: [{ id: "a", name: "execute", arguments: { command: "npm test" } }] }),
+      Message.tool(output.join("\n"), { toolCallId: "a", toolName: "execute", isError: true })
+    ])
+    expect(part).toMatchObject({ kind: "tool", summary: "exit code 3" })
+    expect(part?.kind === "tool" ? part.end?.at(-1) : undefined).toBe("line 49")
+  })
+
   it("shows a partial answer of a thread as one", () => {
     const parts = View.ofMessages([Message.human("Go"), Message.ai("So far", { stopReason: "interrupted" })])
     expect(parts.map(({ kind }) => kind)).toEqual(["user", "text", "note"])

@@ -1,4 +1,5 @@
 /** Turns a stored conversation into parts. */
+import type { Json } from "../../core/Json.ts"
 import * as Message from "../../core/Message.ts"
 import { clean, cleanLine } from "../../support/text/clean.ts"
 import * as Blocks from "./blocks.ts"
@@ -28,6 +29,15 @@ const ofText = (text: string): ReadonlyArray<Part> => {
   return [...blocks, ...Blocks.end(rest)].map(partOf)
 }
 
+/** The end of a stored command. Its details are not in the conversation, its last line is. */
+const endOfCommand = /\n\[Command (?:succeeded|failed) with exit code (-?\d{1,9})[^\n]*\]$/
+
+/** Gives the details of a stored result: how a command ended. */
+const detailsOf = (toolName: string, text: string): Json | undefined => {
+  const code = toolName === "execute" ? endOfCommand.exec(text)?.[1] : undefined
+  return code === undefined ? undefined : { kind: "command", exitCode: Number(code) }
+}
+
 export const partsOf = (messages: Iterable<Message.Message>): ReadonlyArray<Part> => {
   const parts: Array<Part> = []
   const calls = new Map<string, { readonly name: string; readonly gist: string }>()
@@ -43,12 +53,13 @@ export const partsOf = (messages: Iterable<Message.Message>): ReadonlyArray<Part
       }
     }
     if (message.role === "tool") {
+      const text = Message.text(message)
       parts.push({
         kind: "tool",
         name: cleanLine(message.toolName),
         gist: calls.get(message.toolCallId)?.gist ?? "",
         isError: message.isError,
-        ...summarise(Message.text(message), undefined),
+        ...summarise(text, detailsOf(message.toolName, text)),
         millis: 0
       })
       calls.delete(message.toolCallId)

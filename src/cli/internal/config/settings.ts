@@ -4,6 +4,7 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { at, brief, problems } from "../../../support/text/issues.ts"
+import { didYouMean } from "../../../support/text/names.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { fail, type Failure } from "../failure.ts"
 import { actions, keyName } from "../input/bindings.ts"
@@ -207,6 +208,12 @@ const decoded = (
     if (Result.isFailure(result)) {
       const { expected = "another value", keys: inside = [], path = "" } = problems(result.failure.issue)[0] ?? {}
       const where = path === "" ? place(name) : `${place(name)}.${path}`
+      const field = inside.at(-1)
+      if (expected === "no such field" && typeof field === "string") {
+        // The description of a setting names its fields.
+        const hint = didYouMean(field, says[name].match(/\w+/g) ?? [])
+        return fail("usage", `${where}: there is no such field.${hint} (${says[name]})`)
+      }
       return fail("usage", `${where} is ${brief(at(value, inside))}; expected ${expected} (${says[name]})`)
     }
     settings[name] = result.success

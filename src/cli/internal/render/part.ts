@@ -1,6 +1,7 @@
 /** Renders finished parts for the scrollback. */
 import { totalTokens } from "../../../core/Usage.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
+import { cut } from "../../../support/text/text.ts"
 import type { Part } from "../../../view/View.ts"
 import { listing, render, type Surface } from "../markdown/markdown.ts"
 import { fit, type Style, wrap } from "./style.ts"
@@ -45,8 +46,18 @@ const endLines = (end: ReadonlyArray<string>, isError: boolean): ReadonlyArray<s
   return named === undefined ? last : [named, ...last]
 }
 
-/** The most lines of a person's message. `/history` shows all. */
-const shownSaid = 30
+/** The most lines and characters of a person's message. `/history` shows all. */
+const shownSaid = { lines: 30, characters: 4_000 } as const
+
+/** The beginning of a long message, and the size of its rest. */
+const beginningOf = (text: string): { readonly lines: ReadonlyArray<string>; readonly rest: string | undefined } => {
+  const all = text.split("\n")
+  const head = all.length > shownSaid.lines ? all.slice(0, shownSaid.lines / 2) : all
+  const shown = head.join("\n")
+  const kept = cut(shown, shownSaid.characters).split("\n")
+  if (all.length > kept.length) return { lines: kept, rest: plural(all.length - kept.length, "more line") }
+  return { lines: kept, rest: shown.length > shownSaid.characters ? "more characters" : undefined }
+}
 
 const tool = (part: Extract<Part, { readonly kind: "tool" }>, columns: number, style: Style): ReadonlyArray<string> => {
   const { diff, end = [], gist, isError, millis, name, output, summary } = part
@@ -108,13 +119,10 @@ export const partLines = (part: Part, surface: Surface): ReadonlyArray<string> =
   switch (part.kind) {
     case "user": {
       const chips = part.attachments === 0 ? [] : [style.dim(`  [${part.attachments} attached]`)]
-      const all = part.text.split("\n")
-      const isLong = all.length > shownSaid
-      const lines = (isLong ? all.slice(0, shownSaid / 2) : all).flatMap((line) =>
-        wrap(line, Math.max(10, prose.columns - 2))
-      )
-      const rest = isLong ? [style.dim(`  [${all.length - shownSaid / 2} more lines; /history shows all]`)] : []
-      return ["", ...lines.map((line, index) => style.bold(`${index === 0 ? "› " : ""}${line}`)), ...rest, ...chips, ""]
+      const { lines: said, rest } = beginningOf(part.text)
+      const lines = said.flatMap((line) => wrap(line, Math.max(10, prose.columns - 2)))
+      const more = rest === undefined ? [] : [style.dim(`  [${rest}; /history shows all]`)]
+      return ["", ...lines.map((line, index) => style.bold(`${index === 0 ? "› " : ""}${line}`)), ...more, ...chips, ""]
     }
     case "text":
       return [...render(part.markdown, prose), ""]

@@ -1,18 +1,10 @@
 /** The first line of a chat. */
 import { homedir } from "node:os"
-import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
 import manifest from "../../../../package.json" with { type: "json" }
 import { cleanLine } from "../../../support/text/clean.ts"
 import type { Places } from "../config/places.ts"
-
-/** Reads the branch of a folder from git's own file. `undefined` without one. */
-export const readBranch = Effect.fnUntraced(function* (folder: string) {
-  const fs = yield* FileSystem.FileSystem
-  const head = yield* Effect.orElseSucceed(fs.readFileString(join(folder, ".git", "HEAD")), () => "")
-  return /^ref: refs\/heads\/(.+)$/m.exec(head)?.[1]
-})
+import { readBranch } from "../project/head.ts"
 
 /** Writes the version, the folder, the branch, the model and the isolation of commands. */
 export const writeHeader = Effect.fnUntraced(function* ({ project }: Places, model: string, sandbox: string) {

@@ -14,9 +14,9 @@ import type { Problem, StatusFacts, StatusLine } from "../chat/options.ts"
 import { itemsOf } from "../config/items.ts"
 import type { Values } from "../config/settings.ts"
 import { smallFile } from "../project/folders.ts"
+import { readBranch } from "../project/head.ts"
 import { contextOf, costOf } from "../render/live.ts"
 import type { Context, Services } from "./app.ts"
-import { readBranch } from "./header.ts"
 
 /** The time of a command, and the most bytes of its output that count. */
 const limits = { time: "5 seconds", bytes: 10_000 } as const
@@ -138,14 +138,11 @@ export const findStatusLine = Effect.fnUntraced(function* (context: Context) {
     "command" in setting
       ? (facts) => Effect.provideContext(runCommand(setting.command, project, inputOf(project, facts)), services)
       : (facts) =>
-          Effect.provideContext(
-            Effect.map(readBranch(project), (branch) =>
-              setting
-                .map((name) => partOf(name, facts, { project, branch }))
-                .filter((part) => part !== "")
-                .join(" · ")
-            ),
-            services
+          Effect.map(readBranch(project), (branch) =>
+            setting
+              .map((name) => partOf(name, facts, { project, branch }))
+              .filter((part) => part !== "")
+              .join(" · ")
           )
   return lineOf
 })

@@ -1,7 +1,6 @@
 /** Tells the model its working environment: once at the beginning of a thread, and each later change at its end. */
-import { readFile, stat } from "node:fs/promises"
 import { arch, platform } from "node:os"
-import { basename, dirname, join, resolve } from "node:path"
+import { basename } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -14,6 +13,7 @@ import { Sandbox } from "../../../../core/Sandbox.ts"
 import { oneLine } from "../../../../support/text/untrusted.ts"
 import * as Git from "../../../../workspace/Git.ts"
 import type { Approvals } from "../../config/settings.ts"
+import { branchIn, readHead } from "../../project/head.ts"
 import type { Folders } from "./host.ts"
 
 /** The `source` of messages about the environment. */
@@ -44,38 +44,11 @@ const free: { readonly [M in Approvals]: string } = {
 /** Names come from the disk, and must not look like markup. */
 const clean = (name: string): string => oneLine(name).replaceAll(/[<>]/g, "?").slice(0, 200)
 
-/** Reads a small regular file. A pipe would never end. */
-const readText = (path: string): Effect.Effect<string | undefined> =>
-  Effect.orElseSucceed(
-    Effect.tryPromise(() =>
-      stat(path).then((found) => (found.isFile() && found.size <= 1_000 ? readFile(path, "utf8") : undefined))
-    ),
-    () => undefined
-  )
-
-/** Finds the git folder of a work tree, by reading alone: no program of the repository runs. */
-const findGit = Effect.fnUntraced(function* (folder: string) {
-  for (let at = folder; ; at = dirname(at)) {
-    const path = join(at, ".git")
-    const info = yield* Effect.orElseSucceed(
-      Effect.tryPromise(() => stat(path)),
-      () => undefined
-    )
-    if (info?.isDirectory() === true) return path
-    if (info?.isFile() === true) {
-      const target = /^gitdir: (.+)/.exec((yield* readText(path)) ?? "")?.[1]
-      return target === undefined ? undefined : resolve(at, target.trim())
-    }
-    if (dirname(at) === at) return undefined
-  }
-})
-
 /** Reads the branch of a folder; empty outside of git. */
 const branchOf = Effect.fnUntraced(function* (folder: string) {
-  const git = yield* findGit(folder)
-  const head = git === undefined ? undefined : yield* readText(join(git, "HEAD"))
+  const head = yield* readHead(folder)
   if (head === undefined) return ""
-  const branch = /^ref: refs\/heads\/(.+)/.exec(head)?.[1]
+  const branch = branchIn(head)
   return branch === undefined ? `detached at ${clean(head).slice(0, 10)}` : `branch ${clean(branch)}`
 })
 
