@@ -33,10 +33,10 @@ import type * as FilesystemBackend from "./FilesystemBackend.ts"
 import * as Host from "./internal/host/files.ts"
 import type { Options as FileOptions } from "./internal/host/options.ts"
 import * as Enclosure from "./internal/isolate/enclosure.ts"
-import type { Bind } from "./internal/isolate/mounts.ts"
-import type { Egress, Isolation, Limits, Listener, ProgramOptions } from "./internal/isolate/options.ts"
+import type { Bind, Egress, Isolation, Limits, Listener, ProgramOptions } from "./internal/isolate/options.ts"
 import * as Probe from "./internal/isolate/probe.ts"
 import * as Program from "./internal/isolate/program.ts"
+import * as Snapshot from "./internal/isolate/snapshot.ts"
 import * as Execute from "./internal/local/execute.ts"
 import * as Files from "./internal/local/files.ts"
 import type * as Jail from "./internal/local/jail.ts"
@@ -48,7 +48,19 @@ import * as shapes from "./internal/shapes.ts"
 export type { Egress, Isolation, Limits, Listener, ProgramOptions }
 
 /** Options of the isolation, of the shell, and of `FilesystemBackend`. */
-export interface Options<R = never> extends FilesystemBackend.Options, ShellOptions, Isolation<R> {}
+export interface Options<R = never> extends FilesystemBackend.Options, ShellOptions, Isolation<R> {
+  /** The folder in which copies of `snapshot` are made. Default: the temporary folder of the system. */
+  readonly snapshots?: string | undefined
+}
+
+/** A sandbox over a folder. */
+export interface Box extends Sandbox.Service {
+  /**
+   * Copies the folder, and gives the path of the copy: the `root` of another sandbox. Where the file system can, the copy
+   * shares its blocks. It stays until you remove it. Commands go on meanwhile.
+   */
+  readonly snapshot: Effect.Effect<string, BackendError>
+}
 
 /** Options of the isolation, of the shell, and of `HostFiles`. */
 export interface HostOptions<R = never> extends FileOptions, ShellOptions, Isolation<R> {}
@@ -86,7 +98,7 @@ export const makeProgram = <R = never>(
 const refuseMake = makeEffectCheck("OsSandbox", shapes.osSandboxMake)
 
 /** Makes the service. Fails if the root is not a folder, and with `Unsupported` if commands can't be isolated here. */
-export const make = <R = never>(options: Options<R>): Effect.Effect<Sandbox.Service, BackendError, R | Scope.Scope> =>
+export const make = <R = never>(options: Options<R>): Effect.Effect<Box, BackendError, R | Scope.Scope> =>
   refuseMake(options) ??
   Effect.gen(function* () {
     const { jail, service } = yield* Files.make(options)
@@ -98,7 +110,8 @@ export const make = <R = never>(options: Options<R>): Effect.Effect<Sandbox.Serv
       onHost: undefined,
       execute: (command, settings) => Execute.execute(shell, command, settings),
       executeStream: (command, settings) => Execute.executeStream(shell, command, settings),
-      reaches: () => true
+      reaches: () => true,
+      snapshot: Snapshot.make(jail, options.snapshots)
     }
   })
 

@@ -44,13 +44,13 @@ export const modalSandboxLayer =
   "tokenId?:~effect/Redacted~;tokenSecret?:~effect/Redacted~;environment?:s;app?:s;image?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
 
 export const osSandboxMake =
-  "root:s;ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n;readable?:[s];writable?:[s];limits?:{processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
+  "snapshots?:s;root:s;ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n;readable?:[s];writable?:[s];limits?:{memoryBytes?:n;processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
 
 export const osSandboxMakeHost =
-  "ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n;cwd:s;folders?:a~effect/Effect~;scratch?:s;advise?:f;readable?:[s];writable?:[s];limits?:{processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
+  "ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n;cwd:s;folders?:a~effect/Effect~;scratch?:s;advise?:f;readable?:[s];writable?:[s];limits?:{memoryBytes?:n;processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
 
 export const osSandboxMakeProgram =
-  "command:[s];cwd:s;env?:<s>;readable?:[s];writable?:[s];limits?:{processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
+  "command:[s];cwd:s;env?:<s>;readable?:[s];writable?:[s];limits?:{memoryBytes?:n;processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
 
 export const permissionsLayer =
   "rules:[{operations:['execute''read''write'];paths?:[s];ruling:'allow''ask''refuse';name?:s;reason?:s;deciders?:[s];expiresIn?:n}];default?:'allow''refuse'"

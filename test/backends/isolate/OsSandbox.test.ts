@@ -123,6 +123,73 @@ describeIsolated("commands in bubblewrap", () => {
   )
 
   it.live(
+    "change neither hooks nor settings of the repositories below: submodules, work trees, bare ones and others",
+    () =>
+      Effect.gen(function* () {
+        const { outside, root } = yield* folders
+        const git = (cwd: string, ...args: ReadonlyArray<string>) =>
+          execFileSync(
+            "git",
+            ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always", ...args],
+            {
+              cwd,
+              stdio: ["ignore", "pipe", "ignore"]
+            }
+          )
+        const make = (at: string) => {
+          fs.mkdirSync(at, { recursive: true })
+          git(at, "init", "-q", "-b", "main", "--template=")
+          git(at, "commit", "-q", "--allow-empty", "-m", "one")
+        }
+        const source = path.join(outside, "source")
+        for (const at of [source, root, path.join(root, "vendor/deep/lib")]) make(at)
+        git(root, "submodule", "add", "-q", source, "libs/sub")
+        git(root, "commit", "-qm", "two")
+        git(root, "worktree", "add", "-q", "tree")
+        git(root, "clone", "-q", "--bare", "--template=", source, "bare.git")
+        // A link that looks like a repository is not followed.
+        fs.symlinkSync(source, path.join(root, "linked"))
+        const repositories = [".git", "vendor/deep/lib/.git", ".git/modules/libs/sub", "bare.git"]
+        const files = ["libs/sub/.git", "tree/.git", ".git/worktrees/tree/commondir"]
+        const settings = [...repositories.map((at) => `${at}/config`), ...files]
+        const textOf = (at: string) => fs.readFileSync(path.join(root, at), "utf8")
+        const before = settings.map(textOf)
+        const box = yield* OsSandbox.make({ root, ripgrep: false })
+        const tries = [
+          ...repositories.flatMap((at) => [
+            `echo x > ${at}/hooks/post-checkout`,
+            `rm -rf ${at}/hooks; mkdir -p ${at}/hooks && echo x > ${at}/hooks/pre-commit`,
+            `mv ${at} ${at}.old; cp -r ${at}.old ${at}; echo x > ${at}/hooks/pre-commit`,
+            `git config -f ${at}/config core.fsmonitor 'touch x'`,
+            `cp ${at}/config c; echo '[core] pager = x' >> c; mv -f c ${at}/config`
+          ]),
+          ...files.map((at) => `rm -f ${at}; echo 'gitdir: /tmp/evil' > ${at}`),
+          "mv vendor vendor2; mkdir -p vendor/deep/lib/.git/hooks; echo x > vendor/deep/lib/.git/hooks/pre-commit",
+          "mv libs libs2; mkdir -p libs/sub; echo 'gitdir: /tmp' > libs/sub/.git",
+          "echo x > linked/.git/hooks/pre-commit"
+        ]
+        yield* box.execute(tries.join("\n"))
+        assert.deepStrictEqual(settings.map(textOf), before)
+        for (const at of repositories) {
+          const hooks = fs.readdirSync(path.join(root, at, "hooks")).filter((name) => !name.endsWith(".sample"))
+          assert.deepStrictEqual(hooks, [], at)
+        }
+        assert.isFalse(fs.existsSync(path.join(source, ".git/hooks/pre-commit")))
+        // Work in them goes on.
+        const commit = "git -c safe.directory='*' -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"
+        const worked = yield* box.execute(
+          ["vendor/deep/lib", "libs/sub", "tree"].map((at) => `(cd ${at} && ${commit})`).join(" && ")
+        )
+        assert.strictEqual(worked.exitCode, 0, worked.output)
+        // A repository that a command makes is its own: it can remove it again.
+        const own = yield* box.execute("git init -q own && touch own/.git/hooks/x && git -C own config a.b c")
+        assert.strictEqual(own.exitCode, 0, own.output)
+        assert.strictEqual((yield* box.execute("rm -rf own")).output, "")
+      }),
+    60_000
+  )
+
+  it.live(
     "read what is named, and change what is named",
     () =>
       Effect.gen(function* () {

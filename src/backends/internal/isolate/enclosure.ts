@@ -13,9 +13,11 @@ import { type BackendError, make as makeError } from "../../../core/BackendError
 import type { Shell } from "../local/execute.ts"
 import { beginning } from "../local/monitor.ts"
 import * as System from "../local/system.ts"
+import * as ControlGroup from "./controlGroup.ts"
 import * as Holder from "./holder.ts"
-import { type Bind, bindAll, findSystem } from "./mounts.ts"
-import type { Isolation, Limits } from "./options.ts"
+import { bindAll, findSystem } from "./mounts.ts"
+import type { Bind, Isolation, Limits } from "./options.ts"
+import { makeFinder } from "./repositories.ts"
 import * as Seatbelt from "./seatbelt.ts"
 import { makeFilter } from "./seccomp.ts"
 
@@ -113,6 +115,8 @@ const makeBubblewrap = <R>(
   Effect.gen(function* () {
     const system = yield* findSystem
     const folder = yield* makeTemporary
+    const memoryBytes = isolation.limits?.memoryBytes
+    const group = memoryBytes === undefined ? undefined : yield* ControlGroup.make(memoryBytes)
     const { listener, pid } = yield* Holder.hold(system, isolation.egress !== undefined)
     const way = listener === undefined ? undefined : yield* isolation.egress?.(listener) ?? Effect.undefined
     const filter = makeFilter(process.arch)
@@ -143,18 +147,22 @@ const makeBubblewrap = <R>(
     const enter = ["-t", String(pid), "-U", "-n", "--preserve-credentials", "--", "bwrap"]
     const limits = limitArgs(isolation.limits ?? {})
     const seals = yield* sealInherited
+    const findRepositories = makeFinder()
     return {
       env: { HOME: home, TMPDIR: "/tmp", NODE_USE_ENV_PROXY: "1", ...way?.env },
       enclose: ({ args, env, file }) => {
-        const variables = Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value])
-        const all = [...first, ...bindAll([...more, ...binds()]), ...last, ...variables]
-        return {
-          file: "nsenter",
-          args: [...enter, "--args", "4", "--", ...limits, "/bin/sh", "-c", keeper, "keeper", file, ...args],
-          // Variables of a command would be obeyed by the programs that isolate it.
-          env: { PATH: Holder.toolPath },
-          monitor: { feeds: [filter ?? new Uint8Array(0), Buffer.from(all.map((arg) => `${arg}\0`).join(""))], seals }
-        }
+        const reached = [...more, ...binds()]
+        return Effect.map(findRepositories(reached), (found) => {
+          const variables = Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value])
+          const all = [...first, ...bindAll(reached, found), ...last, ...variables]
+          const line = [...enter, "--args", "4", "--", ...limits, "/bin/sh", "-c", keeper, "keeper", file, ...args]
+          return {
+            ...(group === undefined ? { file: "nsenter", args: line } : ControlGroup.enter(group, "nsenter", line)),
+            // Variables of a command would be obeyed by the programs that isolate it.
+            env: { PATH: Holder.toolPath },
+            monitor: { feeds: [filter ?? new Uint8Array(0), Buffer.from(all.map((arg) => `${arg}\0`).join(""))], seals }
+          }
+        })
       }
     }
   })

@@ -1,18 +1,12 @@
 /** The files of the machine that commands reach, as arguments of bubblewrap. */
-import { lstatSync, mkdirSync, realpathSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Result from "effect/Result"
 import * as Path from "../files/path.ts"
 import * as System from "../local/system.ts"
-
-/** A path of the machine, by which commands reach it too. */
-export interface Bind {
-  readonly path: string
-  readonly access: "read" | "write"
-}
+import type { Bind } from "./options.ts"
+import { bindRepositories, isReal } from "./repositories.ts"
 
 /** Folders of programs and libraries. */
 const folders = ["/usr", "/opt", "/nix/store"]
@@ -71,45 +65,6 @@ export const findSystem: Effect.Effect<ReadonlyArray<string>> = Effect.gen(funct
   return [...links.flat(), ...[...folders, ...lookedUp, ...own].flatMap(bindSystem)]
 })
 
-/** Tells whether a path is the real one: no folder on its way is a link now. */
-const isReal = (path: string): boolean =>
-  Result.getOrElse(
-    System.attempt(() => realpathSync.native(path) === path),
-    () => false
-  )
-
-const kindOf = (path: string): "file" | "directory" | undefined =>
-  Result.match(
-    System.attempt(() => lstatSync(path)),
-    {
-      onFailure: () => undefined,
-      onSuccess: (stat) => (stat.isDirectory() ? "directory" : stat.isFile() ? "file" : undefined)
-    }
-  )
-
-/**
- * The parts of a repository by which git chooses programs: its hooks and its settings, or the file that names another
- * repository. Commands only read them, since a person's git would run the hooks with all rights. A missing folder of
- * hooks is made, so that no command makes it.
- */
-const bindRepository = ({ access, path }: Bind): ReadonlyArray<Bind> => {
-  const git = `${path}/.git`
-  const kind = access === "write" ? kindOf(git) : undefined
-  if (kind === undefined) return []
-  if (kind === "file") return [{ path: git, access: "read" }]
-  const hooks = `${git}/hooks`
-  if (kindOf(hooks) === undefined) System.attempt(() => mkdirSync(hooks))
-  const read = [hooks, `${git}/config`, `${git}/config.worktree`].filter((one) => kindOf(one) !== undefined)
-  // A mount can't be moved, so no command puts another folder in its place.
-  return [{ path: git, access }, ...read.map((one): Bind => ({ path: one, access: "read" }))]
-}
-
-/** The binds of the repositories in some folders. The user's own word on a path counts instead. */
-export const bindRepositories = (binds: ReadonlyArray<Bind>): ReadonlyArray<Bind> => {
-  const own = new Set(binds.map(({ path }) => path))
-  return binds.flatMap(bindRepository).filter(({ path }) => !own.has(path))
-}
-
 /** The folders between two: `/a/b` and `/a/b/c` for `/a` and `/a/b/c/d`. */
 const foldersBetween = (outer: string, inner: string): ReadonlyArray<string> => {
   const names = inner.slice(outer.length + 1).split("/")
@@ -118,11 +73,11 @@ const foldersBetween = (outer: string, inner: string): ReadonlyArray<string> => 
 
 /**
  * The arguments for paths of the user. The deepest one decides. Commands could put a link in the place of a folder inside
- * of one that they may change: a link is left out, and the folders on the way are mounts, which no command can move.
- * The hooks and settings of repositories are read-only.
+ * of a folder that they may change: a link is left out, and the folders on the way are mounts, which no command can move.
+ * The hooks and settings of repositories are read-only, also of the repositories that were `found` below the folders.
  */
-export const bindAll = (given: ReadonlyArray<Bind>): ReadonlyArray<string> => {
-  const binds = [...bindRepositories(given), ...given]
+export const bindAll = (given: ReadonlyArray<Bind>, found: ReadonlyArray<string> = []): ReadonlyArray<string> => {
+  const binds = [...bindRepositories(given, found), ...given]
   const sorted = binds.toSorted((left, right) => left.path.length - right.path.length)
   const accessOf = (path: string) => sorted.findLast((one) => Path.isWithin(path, one.path))?.access ?? "read"
   const mounts = sorted.flatMap((bind): ReadonlyArray<Bind> => {

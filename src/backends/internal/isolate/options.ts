@@ -2,8 +2,19 @@
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
+/** A path of the machine, by which commands reach it too. */
+export interface Bind {
+  readonly path: string
+  readonly access: "read" | "write"
+}
+
 /** Limits of the processes of a command. */
 export interface Limits {
+  /**
+   * The memory of all commands of the layer together, in bytes, without swap. It needs a control group (cgroup v2) that
+   * this user may write to; without one, the layer fails. Default: no limit.
+   */
+  readonly memoryBytes?: number | undefined
   /** The most processes and threads. It does not bind the superuser. Default: 2,048. */
   readonly processes?: number | undefined
   /** The largest file that a process writes, in bytes. Default: 4 GiB. */

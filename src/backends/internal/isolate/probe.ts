@@ -2,14 +2,18 @@
 import { spawn } from "node:child_process"
 import * as Effect from "effect/Effect"
 import { oneLine } from "../../../support/text/untrusted.ts"
+import * as ControlGroup from "./controlGroup.ts"
 import * as Holder from "./holder.ts"
 import { findSystem } from "./mounts.ts"
 import * as Seatbelt from "./seatbelt.ts"
 import { makeFilter } from "./seccomp.ts"
 
-/** Whether it works. `filters`: system calls are filtered too. `mend` is what a person can do. */
+/**
+ * Whether it works. `filters`: system calls are filtered too. `memory`: `limits.memoryBytes` can be set. `mend` is what a
+ * person can do.
+ */
 export type ProbeResult =
-  | { readonly works: true; readonly filters: boolean }
+  | { readonly works: true; readonly filters: boolean; readonly memory: boolean }
   | { readonly works: false; readonly why: string; readonly mend: string }
 
 const needed = ["bwrap", "nsenter", "prlimit"]
@@ -50,7 +54,11 @@ const tryHere: Effect.Effect<ProbeResult> = Effect.scoped(
 ).pipe(
   Effect.map((why) =>
     why === undefined
-      ? { works: true, filters: makeFilter(process.arch) !== undefined }
+      ? {
+          works: true,
+          filters: makeFilter(process.arch) !== undefined,
+          memory: ControlGroup.findPlace() !== undefined
+        }
       : { works: false, why: oneLine(why), mend: mendOf(why) }
   )
 )
@@ -63,7 +71,7 @@ const trySeatbelt: Effect.Effect<ProbeResult> = Effect.callback((resume) => {
   child.on("error", (error) => fail(error.message))
   child.on("close", (code) =>
     code === 0
-      ? resume(Effect.succeed({ works: true, filters: false }))
+      ? resume(Effect.succeed({ works: true, filters: false, memory: false }))
       : fail(`sandbox-exec ended with exit code ${code}; it can't run inside of another sandbox`)
   )
   return Effect.sync(() => void child.kill("SIGKILL"))

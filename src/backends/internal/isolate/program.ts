@@ -14,7 +14,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const { command, cwd, env } = options
   const [file, ...args] = command
   const enclosure = yield* Enclosure.make(options, () => [{ path: cwd, access: "write" }])
-  const enclosed = enclosure.enclose({ file, args, env: { ...enclosure.env, ...env } })
+  const enclosed = yield* enclosure.enclose({ file, args, env: { ...enclosure.env, ...env } })
   const { feeds, seals } = enclosed.monitor ?? { feeds: [], seals: new Map() }
   const descriptors: Array<readonly [number, ChildProcess.AdditionalFdConfig]> = [
     // An inherited descriptor would be open in the program.

@@ -10,8 +10,9 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type BackendError, make as makeError } from "../../../core/BackendError.ts"
 import type { Shell } from "../local/execute.ts"
-import { type Bind, bindRepositories } from "./mounts.ts"
-import type { Isolation, Limits } from "./options.ts"
+import * as ControlGroup from "./controlGroup.ts"
+import type { Bind, Isolation, Limits } from "./options.ts"
+import { bindRepositories, makeFinder } from "./repositories.ts"
 
 /** The program that applies a profile. */
 export const program = "/usr/bin/sandbox-exec"
@@ -71,16 +72,19 @@ const allowBind = ({ access, path }: Bind): ReadonlyArray<string> =>
  */
 export const makeProfile = ({
   binds,
+  found = [],
   node,
   port,
   temporary
 }: {
   readonly binds: ReadonlyArray<Bind>
+  /** The repositories below the folders. */
+  readonly found?: ReadonlyArray<string>
   readonly node: string
   readonly port: number | undefined
   readonly temporary: string
 }): string => {
-  const repositories = bindRepositories(binds)
+  const repositories = bindRepositories(binds, found)
   const named = [...repositories, ...binds]
   const odd = named.filter(({ path }) => !isPlain(path))
   const all = named.filter(({ path }) => isPlain(path) && !odd.some((one) => one.path.startsWith(`${path}/`)))
@@ -157,12 +161,17 @@ export const make = <R>(
       ...(isolation.writable ?? []).map((path) => ({ path, access: "write" }) as const)
     ]
     const port = server === undefined ? undefined : portOf(server)
+    if (isolation.limits?.memoryBytes !== undefined) return yield* ControlGroup.refuse("macOS has no control groups")
     const limits = bounded(isolation.limits ?? {})
+    const findRepositories = makeFinder()
     return {
       env: { HOME: join(temporary, "home"), TMPDIR: temporary, NODE_USE_ENV_PROXY: "1", ...way?.env },
       enclose: ({ args, env, file }) => {
-        const profile = makeProfile({ binds: [...more, ...binds()], node: process.execPath, port, temporary })
-        return { file: program, args: ["-p", profile, "/bin/sh", "-c", limits, "limits", file, ...args], env }
+        const reached = [...more, ...binds()]
+        return Effect.map(findRepositories(reached), (found) => {
+          const profile = makeProfile({ binds: reached, found, node: process.execPath, port, temporary })
+          return { file: program, args: ["-p", profile, "/bin/sh", "-c", limits, "limits", file, ...args], env }
+        })
       }
     }
   })

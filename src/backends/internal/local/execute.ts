@@ -23,7 +23,7 @@ export interface Shell {
   readonly outputLimit: number
   readonly leftovers: Scope.Scope
   /** Isolates a program. Without it, the program runs unconfined. */
-  readonly enclose?: ((program: Program) => Program) | undefined
+  readonly enclose?: ((program: Program) => Effect.Effect<Program>) | undefined
 }
 
 /** A program with its variables and its monitor. */
@@ -100,7 +100,7 @@ const open = Effect.fnUntraced(function* (
   if (refusal !== undefined) return yield* Effect.fail(refusal)
   const timeout = Duration.max(Duration.fromInputUnsafe(options?.timeout ?? defaultTimeout), Duration.zero)
   const env = { ...shell.variables.env, ...options?.env }
-  const enclosed = shell.enclose?.({ ...program, env }) ?? { ...program, env }
+  const enclosed = shell.enclose === undefined ? { ...program, env } : yield* shell.enclose({ ...program, env })
   const missing = makeMissing(shell.variables.hidden, command, options?.env)
   const scope = yield* Effect.scope
   const names = yield* on(operation, folder, folderOf(shell.jail, cwd))

@@ -101,6 +101,11 @@ export const checkSandbox = Effect.fnUntraced(function* (settings: Settings) {
     return { area: "tools", name, status: "ok", detail } as const
   }
   return probed.works
-    ? ({ area: "tools", name, status: "ok", detail: `bubblewrap: ${description}` } as const)
+    ? ({
+        area: "tools",
+        name,
+        status: "ok",
+        detail: `bubblewrap: ${description}; memory ${probed.memory ? "can be" : "can't be"} bounded here`
+      } as const)
     : ({ area: "tools", name, status: "failure", detail: probed.why, advice: probed.mend } as const)
 })
