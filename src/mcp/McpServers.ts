@@ -95,6 +95,19 @@ export interface Service {
 export class McpServers extends Context.Service<McpServers, Service>()("effect-deepagents/mcp/McpServers") {}
 
 /**
+ * The text of a resource after each change that its server notifies of: a source of `Monitor`, by its `fromStream`.
+ * Contents that are no text are left out.
+ */
+export const changes = (server: string, uri: string): Stream.Stream<string, McpError, McpServers> =>
+  Stream.unwrap(
+    Effect.map(McpServers, ({ read, updates }) =>
+      Stream.mapEffect(updates(server, uri), () => read(server, uri)).pipe(
+        Stream.map((contents) => contents.flatMap((one) => ("text" in one ? [one.text] : [])).join("\n"))
+      )
+    )
+  )
+
+/**
  * `roots` are the directories (paths or `file:` URIs) for the servers to work in; some touch nothing else. `client` is
  * our name for the servers. `maxMessage` is the largest message in bytes (default 16 MiB): a call with a larger answer
  * fails, and the connection stays.

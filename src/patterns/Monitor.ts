@@ -1,5 +1,5 @@
 /**
- * Has an agent look at new lines: of a command, of a file that grows, of any stream of texts.
+ * Has an agent look at new lines: of a command, of a file that grows, of a WebSocket, of any stream of texts.
  * Each batch of lines is an input of one thread.
  *
  * ```ts
@@ -20,6 +20,7 @@ import * as FileSystem from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Socket from "effect/socket/Socket"
 import * as Stream from "effect/Stream"
 import type { Agent } from "../core/Agent.ts"
 import type { AgentError } from "../core/AgentError.ts"
@@ -48,7 +49,7 @@ export interface Source<out E = never, out R = never> {
   readonly lines: (after: string | undefined) => Stream.Stream<Line, E, R>
 }
 
-/** A source of any stream of texts, a line each: messages of a WebSocket, notifications of a server. */
+/** A source of any stream of texts, a line each: notifications of a server, events of a program. */
 export const fromStream = <E, R>(name: string, texts: Stream.Stream<string, E, R>): Source<E, R> => ({
   name,
   lines: () => Stream.map(texts, (text) => ({ text }))
@@ -75,6 +76,32 @@ export const command = (
         ChildProcessSpawner.use((spawner) => spawner.spawn(ChildProcess.make(program, args))),
         ({ stdout }) => Stream.map(Stream.splitLines(Stream.decodeText(stdout)), (text) => ({ text }))
       )
+    )
+})
+
+/** An address without its query and its user, which may be secrets. */
+const addressOf = (url: string): string => {
+  const parsed = URL.parse(url)
+  return parsed === null ? "a WebSocket" : `${parsed.protocol}//${parsed.host}${parsed.pathname}`
+}
+
+/** True for a connection that its server closed as it should be, with a code or without. */
+const isClosed = ({ reason }: Socket.SocketError): boolean =>
+  reason._tag === "SocketCloseError" && (reason.code === 1000 || reason.code === 1005)
+
+/**
+ * The lines of the messages that a WebSocket sends. It connects with each watch. The watch ends when the server closes
+ * the connection, and fails when it is lost.
+ */
+export const webSocket = (url: string): Source<Socket.SocketError, Socket.WebSocketConstructor> => ({
+  name: addressOf(url),
+  lines: () =>
+    Stream.unwrap(Effect.map(Socket.makeWebSocket(url), Socket.toStream)).pipe(
+      Stream.catchIf(isClosed, () => Stream.empty),
+      Stream.map((message) => new TextDecoder().decode(message).split(/\r?\n/)),
+      Stream.flatMap(Stream.fromIterable),
+      Stream.filter((text) => text !== ""),
+      Stream.map((text) => ({ text }))
     )
 })
 

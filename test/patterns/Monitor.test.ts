@@ -1,11 +1,15 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import * as NodeWS from "@effect/platform-node/NodeWS"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Queue, Schedule, Schema, Stream } from "effect"
 import { Agent, Approval, type ChatModel, Message, Tool } from "effect-deepagents"
+import { McpServers } from "effect-deepagents/mcp"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Monitor } from "effect-deepagents/patterns"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
+import { plain, scripted } from "../mcp/scripted.ts"
 
 const guard = Agent.make({ name: "guard", prompt: "You watch." })
 
@@ -132,6 +136,70 @@ describe("Monitor", () => {
       Effect.provide([NodeServices.layer, MemorySessions.layer, TestChatModel.reactive(() => "seen")])
     )
   )
+
+  it.live("gives the lines of a WebSocket, names it without its secrets, and ends when the server closes it", () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.sync(() => new NodeWS.WebSocketServer({ port: 0, host: "127.0.0.1" })),
+        (one) => Effect.sync(() => one.close())
+      )
+      server.on("connection", (socket, request) => {
+        socket.send("door opened\n\ndoor ä closed")
+        socket.send(Buffer.from("alarm\r\n"))
+        if (request.url === "/lost") socket.terminate()
+        else socket.close(1000)
+      })
+      yield* Effect.callback<void>((resume) => void server.once("listening", () => resume(Effect.void)))
+      const address = server.address()
+      assert(typeof address === "object" && address !== null)
+      const source = Monitor.webSocket(`ws://ada:hunter2@127.0.0.1:${address.port}/doors?token=hunter2`)
+      assert.strictEqual(source.name, `ws://127.0.0.1:${address.port}/doors`)
+      yield* Monitor.watch(guard, source, options)
+      assert.deepStrictEqual(linesIn(yield* history), ["door opened", "door ä closed", "alarm"])
+      // A connection that is lost fails the watch.
+      const lost = yield* Effect.flip(
+        Monitor.watch(guard, Monitor.webSocket(`ws://127.0.0.1:${address.port}/lost`), options)
+      )
+      assert.strictEqual(lost._tag, "SocketError")
+    }).pipe(
+      Effect.scoped,
+      Effect.provide([NodeSocket.layerWebSocketConstructor, MemorySessions.layer, TestChatModel.reactive(() => "seen")])
+    )
+  )
+
+  it.live("gives the text of a resource of MCP after each change that its server notifies of", () => {
+    let text = "nothing yet"
+    let say: (message: object) => void = () => {}
+    const server = scripted(
+      plain(
+        false,
+        () => [],
+        (message, side) => {
+          say = side.say
+          return side.reply(message.method === "resources/read" ? { contents: [{ uri: "board:", text }] } : {})
+        }
+      )
+    )
+    return Effect.gen(function* () {
+      const { tools } = yield* McpServers.McpServers
+      yield* tools
+      const fiber = yield* Effect.forkChild(
+        Monitor.watch(guard, Monitor.fromStream("board", McpServers.changes("s", "board:")), options)
+      )
+      for (const next of ["door open", "door closed"]) {
+        text = next
+        const change = Effect.sync(() => say({ method: "notifications/resources/updated", params: { uri: "board:" } }))
+        // The watch may not have subscribed yet.
+        const isTold = Effect.map(
+          Effect.orElseSucceed(history, () => []),
+          (messages) => linesIn(messages).includes(next)
+        )
+        yield* Effect.repeat(Effect.andThen(change, Effect.delay(isTold, "50 millis")), { until: (told) => told })
+      }
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual([...new Set(linesIn(yield* history))], ["door open", "door closed"])
+    }).pipe(Effect.provide([server.layer, MemorySessions.layer, TestChatModel.reactive(() => "seen")]))
+  })
 
   it.live("waits for a decision before it tells more, so that no request is cancelled", () =>
     Effect.gen(function* () {
