@@ -17,7 +17,6 @@
  * })
  * ```
  */
-import * as Cause from "effect/Cause"
 import * as Sharding from "effect/cluster/Sharding"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -35,7 +34,7 @@ import type { Conflict } from "./Conflict.ts"
 import { type Input, toMessage, toSteering } from "./internal/inputs.ts"
 import { checkMessage, checkThreadId } from "./internal/limits.ts"
 import { type ClusterFailure, Decide, Send } from "./internal/protocol.ts"
-import { retryCut } from "./internal/retries.ts"
+import { retryCut, uncutStream } from "./internal/retries.ts"
 import type { NotRunning } from "./NotRunning.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { ThreadEvent } from "./ThreadEvent.ts"
@@ -91,18 +90,6 @@ export interface AgentClient<out Output, out E> {
 }
 
 const pageSize = 1_000
-
-const pause = "100 millis"
-
-/** Continues the stream of a thread that moves to another runner, which ends its stream. */
-const uncutStream = <A, E, R>(stream: Stream.Stream<A, E, R>, isOver: Effect.Effect<boolean>): Stream.Stream<A, E, R> =>
-  Stream.catchCauseIf(stream, Cause.hasInterruptsOnly, (cause) =>
-    Stream.unwrap(
-      Effect.flatMap(isOver, (over) =>
-        over ? Effect.succeed(Stream.failCause(cause)) : Effect.as(Effect.sleep(pause), uncutStream(stream, isOver))
-      )
-    )
-  )
 
 /** Quotes an id for errors, and shortens it. */
 const quoteId = (id: string): string => JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id)

@@ -24,6 +24,7 @@
  * }).pipe(Effect.provide(runs))
  * ```
  */
+import type { Sharding } from "effect/cluster/Sharding"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -39,6 +40,8 @@ import type { Journal } from "../core/Journal.ts"
 import { SessionStore } from "../core/SessionStore.ts"
 import { Storage } from "../stores/Storage.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
+import * as ClusterClient from "./internal/cluster/client.ts"
+import * as ClusterOwner from "./internal/cluster/owner.ts"
 import {
   Auth,
   type BearerOptions,
@@ -126,6 +129,24 @@ const makeModels = Effect.fnUntraced(function* <R>() {
   }
 })
 
+/** Reads the options that both layers have. */
+const readSettings = Effect.fnUntraced(function* <R>(
+  agents: Readonly<Record<string, AnyAgent>>,
+  { keep = 1 << 20, limit = 1_000, models = {}, modes = [], tenantLimit = limit }: Options<R>
+) {
+  const build = yield* makeModels<R>()
+  return {
+    agents,
+    keep,
+    limits: { all: limit, tenant: tenantLimit },
+    models: Object.fromEntries(Object.entries(models).map(([name, one]) => [name, build(one)])),
+    modes,
+    base: yield* SessionStore,
+    mailbox: Mailbox.make((yield* Storage).table("mailbox")),
+    active: new Map<string, number>()
+  }
+})
+
 const refuseLayer = makeLayerCheck("Server.layer", shapes.serverLayer)
 
 /**
@@ -141,27 +162,30 @@ export const layer = <const Agents extends Readonly<Record<string, AnyAgent>>, R
   Layer.effect(
     Runs,
     Effect.gen(function* () {
-      const store = yield* SessionStore
-      const { table } = yield* Storage
-      const {
-        keep = 1 << 20,
-        lease = "15 seconds",
-        limit = 1_000,
-        models = {},
-        modes = [],
-        takeOver = false,
-        tenantLimit = limit
-      } = options ?? {}
-      const settings = { keep, limits: { all: limit, tenant: tenantLimit } }
-      const build = yield* makeModels<R>()
-      const mail = table("mailbox")
+      const { lease = "15 seconds", takeOver = false } = options ?? {}
+      const settings = yield* readSettings(agents, options ?? {})
+      const mail = (yield* Storage).table("mailbox")
       const mailLease = yield* Lease.make(mail, { millis: Duration.toMillis(lease), takesOver: takeOver })
-      return yield* make(agents, store, Mailbox.make(mail), mailLease, {
-        ...settings,
-        models: Object.fromEntries(Object.entries(models).map(([name, one]) => [name, build(one)])),
-        modes
-      })
+      return yield* make(settings, mailLease)
     })
+  )
+
+const refuseLayerCluster = makeLayerCheck("Server.layerCluster", shapes.serverLayerCluster)
+
+/**
+ * Runs these agents on a cluster: each thread has one process at a time, any process takes inputs for it and tells its
+ * events, and another one goes on when the owner ends. All processes need the same agents, and one database for
+ * `SessionStore`, `Storage` and the cluster. `limit` and `tenantLimit` hold for each process.
+ */
+export const layerCluster = <const Agents extends Readonly<Record<string, AnyAgent>>, R = never>(
+  agents: Agents,
+  options?: Pick<Options<R>, "keep" | "limit" | "models" | "modes" | "tenantLimit">
+): Layer.Layer<Runs, never, Sharding | SessionStore | Storage | Needs<Agents> | Exclude<R, Scope.Scope>> =>
+  refuseLayerCluster(options) ??
+  Layer.unwrap(
+    Effect.map(readSettings(agents, options ?? {}), (settings) =>
+      Layer.provideMerge(Layer.effect(Runs, ClusterClient.make(settings)), ClusterOwner.layer(settings))
+    )
   )
 
 /** The options of the HTTP server. */

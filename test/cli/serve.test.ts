@@ -6,9 +6,11 @@ import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { ask, readFrames } from "../server/door.ts"
 import { read, shown } from "../server/reader.ts"
+import { freePort } from "../servers/port.ts"
+import { postgres } from "../servers/postgres.ts"
 import { build } from "./built.ts"
 import { model } from "./model.ts"
 
@@ -48,8 +50,8 @@ const kill = (child: ChildProcess) =>
   })
 
 /** The address and the token that the server keeps for programs. */
-const readKnown = (home: string): { readonly url: string; readonly token: string } => {
-  const [file = ""] = globSync(join(home, "data/deepagents/serve/*/server.json"))
+const readKnown = (home: string, data = "data"): { readonly url: string; readonly token: string } => {
+  const [file = ""] = globSync(join(home, data, "deepagents/serve/*/server.json"))
   assert.strictEqual(statSync(file).mode & 0o777, 0o600)
   return JSON.parse(readFileSync(file, "utf8"))
 }
@@ -159,6 +161,67 @@ describe("deepagents serve", () => {
         assert.isTrue(bodies.some((body) => body.includes("This is plan mode")))
         const wrong = yield* ask(`${url}/threads/t/runs`, { token, body: { agent: "deep", input: "x", mode: "yolo" } })
         assert.strictEqual(wrong.status, 400)
+      }).pipe(Effect.scoped),
+    240_000
+  )
+
+  it.live(
+    "shares a Postgres: one stands by and takes over, or all of a cluster have every thread",
+    () =>
+      Effect.gen(function* () {
+        const home = mkdtempSync(join(tmpdir(), "serve-"))
+        const url = yield* postgres
+        const database = { DEEPAGENTS_DATABASE_URL: url }
+        const start = Effect.fnUntraced(function* (data: string, env: Record<string, string> = {}) {
+          const served = yield* Effect.acquireRelease(
+            serve(home, [], { ...database, XDG_DATA_HOME: join(home, data), ...env }),
+            ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+          )
+          assert.include(served.text, "Threads are in postgres://postgres@127.0.0.1")
+          assert.notInclude(served.text, url)
+          return { ...served, ...readKnown(home, data) }
+        })
+        const post = (at: { readonly url: string; readonly token: string }, id: string) =>
+          Effect.repeat(
+            ask(`${at.url}/threads/t/runs`, { token: at.token, body: { agent: "deep", input: "hello", id } }),
+            { until: ({ status }) => status !== 503, schedule: Schedule.spaced("200 millis") }
+          )
+        const inputsAt = Effect.fnUntraced(function* (at: { readonly url: string; readonly token: string }) {
+          const { frames } = yield* readFrames(`${at.url}/threads/t/events`, at)
+          const { end, messages } = shown(read(frames))
+          assert.match(end, /^RunCompleted/)
+          return messages.flatMap(([, id]) => (typeof id === "string" && id.startsWith("input:") ? [id] : []))
+        })
+        const first = yield* start("one")
+        const second = yield* start("two")
+        assert.strictEqual((yield* post(first, "1")).status, 202)
+        const refused = yield* ask(`${second.url}/threads/t/cancel`, { token: second.token, body: {} })
+        assert.strictEqual(refused.status, 503)
+        assert.deepStrictEqual(yield* inputsAt(second), ["input:1"])
+        yield* kill(first.child)
+        // A cluster has the mail that it leaves.
+        assert.strictEqual((yield* post(second, "2")).status, 202)
+        yield* kill(second.child)
+
+        const enter = Effect.fnUntraced(function* (data: string) {
+          const address = `127.0.0.1:${yield* freePort}`
+          return yield* start(data, { DEEPAGENTS_CLUSTER_ADDRESS: address, SHARD_LOCK_EXPIRATION: "4 seconds" })
+        })
+        const third = yield* enter("one")
+        const fourth = yield* enter("two")
+        assert.strictEqual((yield* post(third, "3")).status, 202)
+        assert.strictEqual((yield* post(fourth, "4")).status, 202)
+        const inputs = ["input:1", "input:2", "input:3", "input:4"]
+        assert.deepStrictEqual(yield* Effect.all([inputsAt(third), inputsAt(fourth)]), [inputs, inputs])
+        yield* kill(third.child)
+        assert.strictEqual((yield* post(fourth, "5")).status, 202)
+        assert.deepStrictEqual(yield* inputsAt(fourth), [...inputs, "input:5"])
+
+        const wrong = yield* serve(home, [], { DEEPAGENTS_CLUSTER_ADDRESS: "127.0.0.1:34431" })
+        assert.include(wrong.text, "needs the database of the cluster in DEEPAGENTS_DATABASE_URL")
+        const hidden = yield* serve(home, [], { DEEPAGENTS_DATABASE_URL: "mysql://ada:s3cret@localhost/db" })
+        assert.include(hidden.text, "DEEPAGENTS_DATABASE_URL: expected an address")
+        assert.notInclude(hidden.text, "s3cret")
       }).pipe(Effect.scoped),
     240_000
   )

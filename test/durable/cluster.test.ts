@@ -13,7 +13,7 @@ import { isFull } from "../scale.ts"
 import { postgres } from "../servers/postgres.ts"
 import { clerk, did, guard, officer, teller } from "./children/agents.ts"
 import { cluster } from "./children/cluster.ts"
-import { folder, runner } from "./places.ts"
+import { divided, folder, runner } from "./places.ts"
 
 class Url extends Context.Service<Url, string>()("test/Url") {}
 
@@ -42,23 +42,6 @@ const isStored = (callId: string) =>
     Effect.flatMap((rows) => (rows.length === 1 ? Effect.void : Effect.fail("not yet"))),
     Effect.retry(Schedule.spaced("20 millis"))
   )
-
-/** How many shards each runner holds. */
-const shards = SqlClient.SqlClient.use(
-  (sql) =>
-    sql<{ readonly pid: number; readonly held: number }>`
-      SELECT pid, count(*)::int AS held FROM pg_locks
-      WHERE locktype = 'advisory' AND granted AND objsubid = 2 GROUP BY pid ORDER BY pid`
-)
-
-/** Waits until the runners have divided the shards: a shard that is handed over stops what is at work on it. */
-const divided = Effect.gen(function* () {
-  const before = yield* shards
-  yield* Effect.sleep("1 second")
-  const after = yield* shards
-  const isWhole = after.length === 2 && after.reduce((sum, { held }) => sum + held, 0) === 30
-  return isWhole && JSON.stringify(before) === JSON.stringify(after) ? undefined : yield* Effect.fail("not yet")
-}).pipe(Effect.retry(Schedule.forever))
 
 const twoRunners = Effect.fnUntraced(function* (path: string) {
   const url = yield* Url

@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
 import { freePort } from "../servers/port.ts"
 
 /** A folder that is gone with the scope. */
@@ -39,3 +40,20 @@ export const runner = Effect.fnUntraced(function* (url: string, path: string) {
   })
   return { pid: child.pid ?? 0, kill: end(child), stop: end(child, "SIGTERM") }
 })
+
+/** How many shards each runner holds. */
+const shards = SqlClient.SqlClient.use(
+  (sql) =>
+    sql<{ readonly pid: number; readonly held: number }>`
+      SELECT pid, count(*)::int AS held FROM pg_locks
+      WHERE locktype = 'advisory' AND granted AND objsubid = 2 GROUP BY pid ORDER BY pid`
+)
+
+/** Waits until the runners have divided the shards: a shard that is handed over stops what is at work on it. */
+export const divided = Effect.gen(function* () {
+  const before = yield* shards
+  yield* Effect.sleep("1 second")
+  const after = yield* shards
+  const isWhole = after.length === 2 && after.reduce((sum, { held }) => sum + held, 0) === 30
+  return isWhole && JSON.stringify(before) === JSON.stringify(after) ? undefined : yield* Effect.fail("not yet")
+}).pipe(Effect.retry(Schedule.forever))

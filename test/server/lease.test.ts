@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer, Schedule, Stream } from "effect"
+import { Context, Effect, Fiber, Layer, Schedule, Stream } from "effect"
 import { Agent } from "effect-deepagents"
 import { Schedules, Server } from "effect-deepagents/server"
 import { MemorySessions } from "effect-deepagents/sessions"
@@ -49,6 +49,8 @@ const taken = (url: string, thread: string, input: string, id: string) =>
 const stateOf = (url: string, thread: string) =>
   Effect.map(ask(`${url}/threads/${thread}/state`, { token: "token" }), ({ at }) => at("state"))
 
+const isEnd = (frame: Server.Frame) => frame._tag === "Event" && frame.event._tag === "RunCompleted"
+
 describe("two processes on one SQLite file", () => {
   it.live(
     "run no thread twice: the second one refuses with Retry-After, and takes over after kill -9, and after an end",
@@ -76,6 +78,13 @@ describe("two processes on one SQLite file", () => {
           isEnough: (frames) =>
             frames.filter((frame) => frame._tag === "Event" && frame.event._tag === "ToolCalled").length === 2
         })
+        // A reader of the one that stands by, to the end of the second input.
+        const reading = yield* Effect.forkChild(
+          readFrames(`${two.url}/threads/t/events?follow=true`, {
+            token: "token",
+            isEnough: (frames) => frames.filter(isEnd).length === 2
+          })
+        )
         const refused = yield* post(two.url, "t", "And then?", "2")
         assert.deepStrictEqual([refused.status, refused.at("code")], [503, "Unavailable"])
         assert.match(refused.header("retry-after") ?? "", /^[12]$/)
@@ -95,6 +104,16 @@ describe("two processes on one SQLite file", () => {
           ["input:1", "input:2"]
         )
         assert.strictEqual(whole.end, "RunCompleted completed")
+        const { frames: followed } = yield* Fiber.join(reading)
+        assert.deepStrictEqual(shown(read(followed)), whole)
+        assert.notInclude(
+          followed.map(({ _tag }) => _tag),
+          "Reset"
+        )
+        const saves = followed.flatMap((one) =>
+          one._tag === "Event" && one.event._tag === "CheckpointSaved" ? [one.event.step] : []
+        )
+        assert.deepStrictEqual(saves, [...new Set(saves)])
         assert.deepStrictEqual(readFileSync(join(folder, "effects"), "utf8").trim().split("\n"), [
           `0 ${one.child.pid}`,
           `1 ${two.child.pid}`,

@@ -2,6 +2,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
 import { AgentError } from "../../core/AgentError.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 
@@ -38,6 +39,23 @@ export const retryCut = <A, E, R>(
             Effect.suspend(() => retryCut(effect, isOver, left - 1)),
             "250 millis"
           )
+    )
+  )
+
+const pauseOfStreams = "100 millis"
+
+/** Continues the stream of a thread that moves to another runner, which ends its stream. */
+export const uncutStream = <A, E, R>(
+  stream: Stream.Stream<A, E, R>,
+  isOver: Effect.Effect<boolean>
+): Stream.Stream<A, E, R> =>
+  Stream.catchCauseIf(stream, Cause.hasInterruptsOnly, (cause) =>
+    Stream.unwrap(
+      Effect.flatMap(isOver, (over) =>
+        over
+          ? Effect.succeed(Stream.failCause(cause))
+          : Effect.as(Effect.sleep(pauseOfStreams), uncutStream(stream, isOver))
+      )
     )
   )
 

@@ -6,6 +6,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { makeId } from "../../core/Message.ts"
 import type { Table } from "../../stores/Storage.ts"
+import type { Owner } from "./owner.ts"
 import { RunsError } from "./service.ts"
 
 /** The row of the owner. `lease` is its time to live in milliseconds, `until` its end by the clock of the owner. */
@@ -81,38 +82,30 @@ const renew = Effect.fnUntraced(function* (lease: Lease) {
 const ownerOf = (text: string): string | undefined => Result.getOrUndefined(decode(text))?.owner
 
 /** Reports whether this process has the lease, without a look into the table. */
-export const isOwn = (lease: Lease): Effect.Effect<boolean> =>
+const isOwn = (lease: Lease): Effect.Effect<boolean> =>
   Clock.clockWith((clock) =>
     Effect.sync(() => lease.text !== undefined && clock.currentTimeMillisUnsafe() < lease.until)
   )
 
-/**
- * Looks into the table whether this process has the lease. A later owner sees all mail that was stored before this.
- */
-export const confirm = (lease: Lease): Effect.Effect<boolean> =>
-  Effect.orElseSucceed(
+/** The right to the mail, by the lease. The failure of another process says when to try again. */
+export const toOwner = (lease: Lease): Owner => ({
+  isOwn: isOwn(lease),
+  confirm: Effect.orElseSucceed(
     Effect.map(lease.table.get(space, key), (text) => text !== undefined && ownerOf(text) === lease.owner),
     () => false
-  )
-
-/** The failure of an operation without the lease. It says when to try again. */
-export const refuseStandby = (lease: Lease, threadId: string): Effect.Effect<RunsError> =>
-  Effect.map(
-    Clock.currentTimeMillis,
-    (now) =>
-      new RunsError({
-        reason: "Unavailable",
-        threadId,
-        problem: "another process has the mailbox and its threads; ask that one, or this one later",
-        retryAfter: Math.max(1, Math.ceil((lease.until - now) / 1_000))
-      })
-  )
-
-/** Fails unless this process has the lease. */
-export const check = (lease: Lease, threadId: string): Effect.Effect<void, RunsError> =>
-  Effect.flatMap(isOwn(lease), (own) =>
-    own ? Effect.void : Effect.flatMap(refuseStandby(lease, threadId), Effect.fail)
-  )
+  ),
+  refuse: (threadId) =>
+    Effect.map(
+      Clock.currentTimeMillis,
+      (now) =>
+        new RunsError({
+          reason: "Unavailable",
+          threadId,
+          problem: "another process has the mailbox and its threads; ask that one, or this one later",
+          retryAfter: Math.max(1, Math.ceil((lease.until - now) / 1_000))
+        })
+    )
+})
 
 /** The most milliseconds between two looks at the lease of another process. */
 const longest = 1_000

@@ -41,6 +41,8 @@ export interface Mailbox {
   readonly drop: (mail: Mail) => Effect.Effect<void, RunsError>
   /** All mail, in the order in which it came. */
   readonly all: Effect.Effect<ReadonlyArray<Mail>, RunsError>
+  /** The mail of a thread, in the order in which it came. */
+  readonly of: (threadId: string) => Effect.Effect<ReadonlyArray<Mail>, RunsError>
 }
 
 const unavailable = (threadId: string): RunsError =>
@@ -50,25 +52,29 @@ const pageSize = 500
 
 /** Makes the mailbox on a table. */
 export const make = (table: Table): Mailbox => {
-  const keyOf = (threadId: string, id: string) => sha256(`${threadId}\u0000${id}`)
+  // The mail of a thread is together, so that it is found without a look at the others.
+  const prefixOf = (threadId: string) => Effect.map(sha256(threadId), (hash) => hash.slice(0, 32))
+  const keyOf = (threadId: string, id: string) =>
+    Effect.zipWith(prefixOf(threadId), sha256(id), (prefix, hash) => prefix + hash.slice(0, 32))
   const guard = <A, E>(threadId: string, effect: Effect.Effect<A, E>): Effect.Effect<A, RunsError> =>
     Effect.mapError(
       Effect.tapError(effect, (error) => Effect.logError("The mailbox failed", error)),
       () => unavailable(threadId)
     )
 
-  const readAll = Effect.gen(function* () {
+  const readMail = Effect.fnUntraced(function* (prefix: string) {
     const mails: Array<Mail> = []
-    let after: string | undefined
+    let after = prefix === "" ? undefined : prefix
     for (;;) {
       const rows = yield* table.scan(space, { after, limit: pageSize })
-      for (const { key, value } of rows) {
+      const own = rows.filter(({ key }) => key.startsWith(prefix))
+      for (const { key, value } of own) {
         const mail = yield* Effect.option(decode(value))
         if (mail._tag === "Some") mails.push(mail.value)
         else yield* Effect.logError(`The row ${key} of the mailbox can't be read: it is left as it is`)
       }
-      after = rows.at(-1)?.key
-      if (rows.length < pageSize) return mails.toSorted((left, right) => left.seq - right.seq)
+      after = own.at(-1)?.key
+      if (own.length < pageSize) return mails.toSorted((left, right) => left.seq - right.seq)
     }
   })
 
@@ -95,6 +101,7 @@ export const make = (table: Table): Mailbox => {
           yield* table.swap(space, yield* keyOf(mail.threadId, mail.id), yield* encode(mail), undefined)
         })
       ),
-    all: guard("", readAll)
+    all: guard("", readMail("")),
+    of: (threadId) => guard(threadId, Effect.flatMap(prefixOf(threadId), readMail))
   }
 }

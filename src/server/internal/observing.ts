@@ -3,27 +3,53 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { isTerminal } from "../../core/AgentEvent.ts"
+import type { Leaf } from "../../core/SessionStore.ts"
 import { orNothing } from "../../durable/planning.ts"
 import * as Log from "./log.ts"
 import * as Position from "./position.ts"
-import { readPath, rebuild } from "./rebuild.ts"
+import { readPath, rebuild, type StoredEvent } from "./rebuild.ts"
 import * as Repeats from "./repeats.ts"
 import type { Runs } from "./service.ts"
 import { openThread } from "./taking.ts"
 import type { NamedThread } from "./tenant.ts"
-import { forget, isBusy, nowhere, refuse, type Registry, workOf } from "./works.ts"
+import { forget, isAtWork, nowhere, refuse, type Registry, workOf } from "./works.ts"
 
 /** The frames that a reader gets at once. */
 const slice = 512
 
+/** The time between two looks into the store, for readers of a thread whose mail another process has. */
+const pause = "500 millis"
+
+/** Reports whether a frame leaves nothing behind the last save. */
+const isSave = (frame: Position.Frame): boolean =>
+  frame._tag === "Event" &&
+  frame.event.path.length === 1 &&
+  (frame.event._tag === "CheckpointSaved" || isTerminal(frame.event))
+
+const toStored = (place: Position.Place): Position.Place => ({ ...place, epoch: Position.storeEpoch, told: 0 })
+
+/** Gives the frames of stored events behind a place, and the place at their end. */
+const framesBehind = (events: ReadonlyArray<StoredEvent>, after: Position.Place) => {
+  const frames: Array<Position.Frame> = []
+  let at = toStored(after)
+  for (const { event, id, step } of events) {
+    const isEnd = step === after.step && isTerminal(event) && !after.isOver
+    if (step <= after.step && !isEnd) continue
+    if (event._tag === "CheckpointSaved") at = { ...at, step, leaf: Position.markOf(id), isOver: false }
+    if (isTerminal(event)) at = { ...at, isOver: true }
+    frames.push({ _tag: "Event", position: Position.write(at), event })
+  }
+  return { frames, at }
+}
+
 /** Reads the frames behind a place from the store. */
 const readStored = Effect.fnUntraced(function* (
-  { works }: Registry,
+  registry: Registry,
   { baseId, store }: NamedThread,
   id: string,
-  place: Position.Place | undefined
+  { isSaved, place }: { readonly place: Position.Place | undefined; readonly isSaved: boolean }
 ) {
-  const isWorking = isBusy(works.get(baseId))
+  const isWorking = yield* isAtWork(registry, baseId)
   const leaf = yield* isWorking ? orNothing(store.leaf(id), nowhere) : store.leaf(id)
   let after = place ?? Position.beginning
   let path = yield* readPath(store, id, leaf, after.step)
@@ -33,22 +59,15 @@ const readStored = Effect.fnUntraced(function* (
     after = Position.beginning
     path = yield* readPath(store, id, leaf, 0)
   }
-  const frames: Array<Position.Frame> = []
   const isComplete = isKnown && after.isOver && leaf.step === after.step && !isWorking
-  let at: Position.Place = { ...after, epoch: Position.storeEpoch, told: 0 }
-  if (place !== undefined && !isComplete) {
-    frames.push({ _tag: "Reset", position: Position.write(at), to: isKnown ? "checkpoint" : "beginning" })
-  }
+  const isVoid = place !== undefined && !isComplete && !(isKnown && isSaved)
+  const reset: ReadonlyArray<Position.Frame> = isVoid
+    ? [{ _tag: "Reset", position: Position.write(toStored(after)), to: isKnown ? "checkpoint" : "beginning" }]
+    : []
   const events = Array.from(rebuild(id, path))
   const ended = events.findLast(({ event }) => isTerminal(event) && event.path.length === 1)?.event.runId
-  for (const { event, id: entryId, step } of events) {
-    const isEnd = step === after.step && isTerminal(event) && !after.isOver
-    if (step <= after.step && !isEnd) continue
-    if (event._tag === "CheckpointSaved") at = { ...at, step, leaf: Position.markOf(entryId), isOver: false }
-    if (isTerminal(event)) at = { ...at, isOver: true }
-    frames.push({ _tag: "Event", position: Position.write(at), event })
-  }
-  return { frames, leaf, at, ended }
+  const { at, frames } = framesBehind(events, after)
+  return { frames: [...reset, ...frames], leaf, at, ended }
 })
 
 /** Makes the streams of frames. */
@@ -64,11 +83,15 @@ export const makeObserve =
         if (after !== undefined && place === undefined) {
           return yield* refuse("InvalidInput", thread.id, "this is no position of an event")
         }
-        if (!isBusy(registry.works.get(baseId))) yield* named.store.leaf(thread.id)
+        if (!(yield* isAtWork(registry, baseId))) yield* named.store.leaf(thread.id)
         const reader: Log.Reader = { cursor: -1 }
         let epoch = ""
         /** The frames that the store told, which the log may tell again. */
         let repeats: Repeats.ToldFrames | undefined
+        /** The leaf that the store had for a reader whose events another process tells. */
+        let remote: Leaf | undefined
+        /** True if the reader has nothing behind a save: then nothing is void. */
+        let isSaved = false
         const work = workOf(registry, baseId)
         work.log.readers.add(reader)
         yield* Effect.addFinalizer(() =>
@@ -83,9 +106,14 @@ export const makeObserve =
           if (place?.epoch === log.epoch && place.told >= Log.firstOf(log) && place.told <= log.next) {
             reader.cursor = place.told
             epoch = log.epoch
+            isSaved = false
             return []
           }
-          const { at, ended, frames, leaf } = yield* readStored(registry, named, thread.id, place)
+          const isOwn = yield* registry.owner.isOwn
+          const { at, ended, frames, leaf } = yield* readStored(registry, named, thread.id, { place, isSaved })
+          remote = isOwn ? undefined : leaf
+          const newestFrame = frames.at(-1)
+          if (newestFrame !== undefined) isSaved = isSave(newestFrame)
           const save = log.saves.findLast(
             ({ leaf: mark, step }) => step === leaf.step && mark === Position.markOf(leaf.id)
           )
@@ -103,13 +131,15 @@ export const makeObserve =
           const open = Log.openFrames(log, save ?? newest ?? { step: 0, leaf: "", from: 0 }).filter(
             ({ frame }) => !Repeats.isTold(before, frame)
           )
+          if (open.length > 0) isSaved = false
           return [...frames, ...open.map(({ frame }) => ({ ...frame, position: Position.write(at) }))]
         })
         return Stream.paginate(undefined, () =>
           Effect.gen(function* () {
             for (;;) {
               const { log } = work
-              if (epoch !== log.epoch || reader.cursor < Log.firstOf(log)) {
+              const isGained = remote !== undefined && (yield* registry.owner.isOwn)
+              if (isGained || epoch !== log.epoch || reader.cursor < Log.firstOf(log)) {
                 const frames = yield* enter
                 if (frames.length > 0) return [frames, Option.some(undefined)] as const
                 continue
@@ -121,6 +151,7 @@ export const makeObserve =
                 if (last === undefined) continue
                 reader.cursor = last.n + 1
                 place = last.place
+                isSaved = false
                 const fresh = part.filter((one) => {
                   const isRepeat = repeats !== undefined && Repeats.isRepeat(repeats, one)
                   if (repeats?.isPast === true) repeats = undefined
@@ -128,8 +159,14 @@ export const makeObserve =
                 })
                 return [fresh.map(({ frame }) => frame), Option.some(undefined)] as const
               }
-              if (!follow && !isBusy(work)) return [[], Option.none()] as const
-              yield* Log.nextChange(log)
+              const isOver = !follow && !(yield* isAtWork(registry, baseId))
+              // Entries that came before the end are read before it.
+              if (remote !== undefined && (yield* orNothing(named.store.leaf(thread.id), nowhere)).id !== remote.id) {
+                epoch = ""
+                continue
+              }
+              if (isOver) return [[], Option.none()] as const
+              yield* remote === undefined ? Log.nextChange(log) : Effect.sleep(pause)
             }
           })
         )

@@ -1,31 +1,30 @@
 /** Runs in this process, and the mailbox that outlives it. */
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
-import type { Service } from "../../core/SessionStore.ts"
 import { toSteering } from "../../durable/planning.ts"
 import * as Lease from "./lease.ts"
-import type { Mailbox } from "./mailbox.ts"
 import { makeObserve } from "./observing.ts"
+import * as Owner from "./owner.ts"
 import * as Position from "./position.ts"
 import { onMove } from "./scope.ts"
 import type { AgentInfo, Runs, RunsError } from "./service.ts"
 import { endOf, makeDecide, makeStart, openThread, readPending } from "./taking.ts"
-import { abandon, type AnyAgent, decidedIn, isBusy, refuse, type Registry, reread, resume } from "./works.ts"
+import { abandon, count, decidedIn, isAtWork, refuse, type Registry, reread, resume } from "./works.ts"
 
-const makeSteer = ({ lease, works }: Registry): Runs["Service"]["steer"] =>
+const makeSteer = ({ owner, works }: Registry): Runs["Service"]["steer"] =>
   Effect.fnUntraced(function* (thread, input) {
     const { baseId } = yield* openThread(thread)
     const notRunning = () => refuse("NotRunning", thread.id, "no run is at work on the thread; start one")
-    yield* Lease.check(lease, thread.id)
+    yield* Owner.check(owner, thread.id)
     const handle = works.get(baseId)?.handle
     if (handle === undefined) return yield* notRunning()
     yield* Effect.mapError(handle.steer(toSteering(input)), notRunning)
   })
 
-const makeCancel = ({ lease, mailbox, works }: Registry): Runs["Service"]["cancel"] =>
+const makeCancel = ({ mailbox, owner, works }: Registry): Runs["Service"]["cancel"] =>
   Effect.fnUntraced(function* (thread) {
     const { baseId } = yield* openThread(thread)
-    yield* Lease.check(lease, thread.id)
+    yield* Owner.check(owner, thread.id)
     const work = works.get(baseId)
     const mail = work?.queue[0]
     if (work === undefined || mail === undefined) return false
@@ -36,13 +35,6 @@ const makeCancel = ({ lease, mailbox, works }: Registry): Runs["Service"]["cance
     yield* work.handle?.interrupt ?? Effect.void
     return true
   })
-
-/** Reports whether a run is at work on a thread, or waits: here, or in the process that has the mailbox. */
-const isAtWork = Effect.fnUntraced(function* ({ lease, mailbox, works }: Registry, baseId: string) {
-  if (isBusy(works.get(baseId))) return true
-  if (yield* Lease.isOwn(lease)) return false
-  return (yield* mailbox.all).some(({ threadId }) => threadId === baseId)
-})
 
 const makeStatus = (registry: Registry): Runs["Service"]["status"] =>
   Effect.fnUntraced(function* (thread) {
@@ -68,52 +60,64 @@ const makeState = (registry: Registry): Runs["Service"]["state"] =>
     return items.length > 0 ? "waiting" : "idle"
   })
 
-const listAgents = (agents: Registry["agents"]): ReadonlyArray<AgentInfo> =>
+/** Lists the agents of a layer. */
+export const listAgents = (agents: Registry["agents"]): ReadonlyArray<AgentInfo> =>
   Object.entries(agents).map(([name, { description }]) => ({ name, ...(description === "" ? {} : { description }) }))
 
-/** Makes the service. It resumes the runs of the mailbox, or stands by while another process has it. */
-export const make = Effect.fnUntraced(function* (
-  agents: Readonly<Record<string, AnyAgent>>,
-  base: Service,
-  mailbox: Mailbox,
-  lease: Lease.Lease,
-  { keep, limits, models, modes }: Pick<Registry, "keep" | "limits" | "models" | "modes">
-): Effect.fn.Return<Runs["Service"], RunsError, Scope.Scope> {
-  const parent = yield* Effect.scope
+/** The settings of runs, with the mail at work by tenant. */
+export type Settings = Pick<Registry, "active" | "agents" | "base" | "keep" | "limits" | "mailbox" | "models" | "modes">
+
+/** Makes the place of threads at work, which ends with its scope. */
+export const makeRegistry = Effect.fnUntraced(function* (
+  settings: Settings,
+  owner: Owner.Owner
+): Effect.fn.Return<Registry, never, Scope.Scope> {
   const registry: Registry = {
-    agents,
-    base,
-    mailbox,
-    lease,
-    keep,
-    limits,
-    models,
-    modes,
+    ...settings,
+    owner,
     context: yield* Effect.context<never>(),
-    scope: yield* Scope.fork(parent),
+    scope: yield* Scope.fork(yield* Effect.scope),
     works: new Map(),
     isClosing: false,
-    seq: 0,
-    active: new Map()
+    seq: 0
   }
   // It comes before the end of the runs, which the scope began with.
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       registry.isClosing = true
+      for (const { queue } of registry.works.values()) {
+        for (const { principal } of queue) count(registry, principal.tenant, -1)
+      }
     })
   )
-  yield* onMove(base, (threadId) => reread(registry, threadId))
-  yield* Lease.begin(lease, { gain: resume(registry), lose: abandon(registry, parent) })
-  return {
-    agents: listAgents(agents),
-    models: Object.keys(models),
-    modes,
-    start: makeStart(registry),
-    decide: makeDecide(registry),
-    steer: makeSteer(registry),
-    cancel: makeCancel(registry),
-    state: makeState(registry),
-    status: makeStatus(registry),
-    observe: makeObserve(registry)
-  }
+  yield* onMove(settings.base, (threadId) => reread(registry, threadId))
+  return registry
+})
+
+/** The service over the threads at work of a registry. */
+export const serviceOf = (registry: Registry): Runs["Service"] => ({
+  agents: listAgents(registry.agents),
+  models: Object.keys(registry.models),
+  modes: registry.modes,
+  start: makeStart(registry),
+  decide: makeDecide(registry),
+  steer: makeSteer(registry),
+  cancel: makeCancel(registry),
+  state: makeState(registry),
+  status: makeStatus(registry),
+  observe: makeObserve(registry)
+})
+
+/** Makes the service. It resumes the runs of the mailbox, or stands by while another process has it. */
+export const make = Effect.fnUntraced(function* (
+  settings: Settings,
+  lease: Lease.Lease
+): Effect.fn.Return<Runs["Service"], RunsError, Scope.Scope> {
+  const parent = yield* Effect.scope
+  const registry = yield* makeRegistry(settings, Lease.toOwner(lease))
+  yield* Lease.begin(lease, {
+    gain: Effect.flatMap(settings.mailbox.all, (mails) => resume(registry, mails)),
+    lose: abandon(registry, parent)
+  })
+  return serviceOf(registry)
 })

@@ -31,6 +31,8 @@ export const serverHttp =
 
 export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b;models?:<~effect/Layer~>;modes?:[s]"
 
+export const serverLayerCluster = "keep?:n;limit?:n;tenantLimit?:n;models?:<~effect/Layer~>;modes?:[s]"
+
 export const serverLoopback = "token?:~effect/Redacted~;tenant?:s"
 
 export const triggerLayer =

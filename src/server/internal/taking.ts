@@ -13,9 +13,9 @@ import { loadThread } from "../../sessions/journal.ts"
 import { defined } from "../../support/json/defined.ts"
 import { didYouMean, nameProblem } from "../../support/text/names.ts"
 import { choicesIn, keepChoices } from "./choices.ts"
-import * as Lease from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail } from "./mailbox.ts"
+import * as Owner from "./owner.ts"
 import * as Position from "./position.ts"
 import type { Runs, RunsError, Acceptance } from "./service.ts"
 import { type NamedThread, namedBy, type ThreadRef } from "./tenant.ts"
@@ -77,7 +77,7 @@ const take = Effect.fnUntraced(function* (
   mail: Pick<Mail, "agent" | "id" | "mode" | "push">,
   isDone: Effect.Effect<boolean, RunsError | SessionError>
 ): Effect.fn.Return<Acceptance, RunsError | SessionError, Scope> {
-  yield* Lease.check(registry.lease, id)
+  yield* Owner.check(registry.owner, id)
   if (isFull(registry, principal.tenant)) {
     return yield* refuse("TooMany", id, "as many runs are at work or wait as the server takes; try again later")
   }
@@ -104,10 +104,11 @@ const take = Effect.fnUntraced(function* (
         yield* Effect.ignore(registry.mailbox.drop(whole))
         return { id: mail.id, position, isNew: false }
       }
-      // A process that was paused may have lost the lease unnoticed. Whoever has it now did not see this mail.
-      if (!((yield* Lease.confirm(registry.lease)) && (yield* Lease.isOwn(registry.lease)))) {
+      // A process that was paused may have lost its right unnoticed. Whoever has it now did not see this mail.
+      const { confirm, isOwn, refuse } = registry.owner
+      if (!((yield* confirm) && (yield* isOwn))) {
         yield* Effect.ignore(registry.mailbox.drop(whole))
-        return yield* Effect.flatMap(Lease.refuseStandby(registry.lease, id), Effect.fail)
+        return yield* Effect.flatMap(refuse(id), Effect.fail)
       }
       yield* enqueue(registry, whole)
       isTaken = true

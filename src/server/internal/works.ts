@@ -17,9 +17,9 @@ import { codecs, orNothing, plan } from "../../durable/planning.ts"
 import { watch } from "../../sessions/decorated.ts"
 import { makeJournal } from "../../sessions/journal.ts"
 import { Mode, readChoices } from "./choices.ts"
-import type { Lease } from "./lease.ts"
 import * as Log from "./log.ts"
 import type { Mail, Mailbox } from "./mailbox.ts"
+import type { Owner } from "./owner.ts"
 import { RunsError } from "./service.ts"
 import { OnSettled } from "./settled.ts"
 import { Caller } from "./tenant.ts"
@@ -43,7 +43,7 @@ export interface Registry {
   readonly agents: Readonly<Record<string, AnyAgent>>
   readonly base: Service
   readonly mailbox: Mailbox
-  readonly lease: Lease
+  readonly owner: Owner
   /** The models that an input may choose, each made when a run has it first. */
   readonly models: Readonly<Record<string, Effect.Effect<ChatModelService, unknown>>>
   /** The modes that an input may choose. The first is the default. */
@@ -122,6 +122,13 @@ export const decidedIn = (work: Work | undefined): ReadonlyMap<string, Mail> => 
 
 /** Reports whether a thread has mail. */
 export const isBusy = (work: Work | undefined): boolean => work !== undefined && work.queue.length > 0
+
+/** Reports whether a run is at work on a thread, or waits: here, or in the process that has its mail. */
+export const isAtWork = Effect.fnUntraced(function* ({ mailbox, owner, works }: Registry, baseId: string) {
+  if (isBusy(works.get(baseId))) return true
+  if (yield* owner.isOwn) return false
+  return (yield* mailbox.of(baseId)).length > 0
+})
 
 const tell = ({ isClosing, keep }: Registry, work: Work, events: ReadonlyArray<AgentEvent>): void => {
   if (!isClosing) Log.tell(work.log, events, keep)
@@ -231,11 +238,14 @@ const tellSettled = Effect.fnUntraced(function* (
   yield* listen({ tenant, threadId, id, agent, outcome, pending: items.map(({ request }) => request) })
 })
 
+/** The id of a thread as its tenant knows it. */
+export const nameIn = (baseId: string): string => baseId.slice(baseId.indexOf("/", 2) + 1)
+
 /** Works on the mail of a thread, until all is done. */
 const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseId: string) {
   for (let mail = work.queue[0]; mail !== undefined; mail = work.queue[0]) {
     const one = mail
-    const threadId = one.threadId.slice(one.threadId.indexOf("/", 2) + 1)
+    const threadId = nameIn(one.threadId)
     const exit = yield* Effect.exit(
       Effect.flatMap(servicesOf(registry, one), (services) =>
         Effect.provideContext(
@@ -279,9 +289,10 @@ export const enqueue = (registry: Registry, mail: Mail): Effect.Effect<void> =>
       : Effect.void
   })
 
-/** Puts the stored mail to work, which another process or an earlier one took and did not settle. */
-export const resume = Effect.fnUntraced(function* (registry: Registry) {
-  for (const mail of yield* registry.mailbox.all) {
+/** Puts stored mail to work, which another process or an earlier one took and did not settle. */
+export const resume = Effect.fnUntraced(function* (registry: Registry, mails: ReadonlyArray<Mail>) {
+  for (const mail of mails) {
+    if (registry.works.get(mail.threadId)?.queue.some(({ id }) => id === mail.id) === true) continue
     count(registry, mail.principal.tenant, 1)
     yield* enqueue(registry, mail)
   }

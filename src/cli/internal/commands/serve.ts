@@ -136,7 +136,7 @@ export const serve = Effect.fnUntraced(
     if (open && !sendable.test(secret)) {
       return yield* fail("usage", "DEEPAGENTS_SERVE_TOKEN: a token has letters, digits and - . _ ~ + / =.")
     }
-    const { app, files, folder, runs, tenant } = yield* openRuns(given)
+    const { app, database, files, folder, runs, tenant } = yield* openRuns(given)
     const file = join(folder, "server.json")
     const token = yield* readToken(file)
     const auth = open ? yield* bearerOf(secret, tenant) : Server.loopback({ token: Redacted.make(token), tenant })
@@ -166,7 +166,8 @@ export const serve = Effect.fnUntraced(
       `Serving ${visible(places.project)} by ${visible(app.name)} (${visible(app.model)}) at ${url}`,
       open
         ? "Requests need the token of DEEPAGENTS_SERVE_TOKEN."
-        : `Programs find the address and their token in ${file}`
+        : `Programs find the address and their token in ${file}`,
+      ...(database === undefined ? [] : [`Threads are in ${visible(database.name)}`])
     )
     const openLink = (address: string) => (options.opens ? openPage(places, folder, address) : Effect.void)
     yield* printLinks(url, ContextOf.get(services, Server.Auth), openLink)

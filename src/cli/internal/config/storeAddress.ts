@@ -1,21 +1,22 @@
 /** Session stores by address: a file, a folder, a database, a server. */
 import { existsSync, statSync } from "node:fs"
 import { resolve } from "node:path"
+import type { NodeServices } from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import type { SqlClient } from "effect/sql/SqlClient"
 import type { SessionStore } from "../../../core/SessionStore.ts"
 import * as JsonlSessions from "../../../sessions/JsonlSessions.ts"
 import * as RedisSessions from "../../../sessions/RedisSessions.ts"
 import * as SqliteSessions from "../../../sessions/SqliteSessions.ts"
 import * as SqlSessions from "../../../sessions/SqlSessions.ts"
 import { Failure, wordsOf } from "../failure.ts"
-import type { Services } from "../work/app.ts"
 
 /** A store, with its address for display. */
 export interface Address {
   readonly name: string
-  readonly layer: Layer.Layer<SessionStore, Failure, Services>
+  readonly layer: Layer.Layer<SessionStore, Failure, NodeServices>
 }
 
 const usage = (message: string) => new Failure({ exit: "usage", message })
@@ -37,7 +38,7 @@ const nameOf = (url: URL): string => {
 /** Adds the store to its failures, without the password. */
 const failing =
   (show: (text: string) => string) =>
-  <E extends { readonly message: string }>(layer: Layer.Layer<SessionStore, E, Services>): Address["layer"] =>
+  <A, E extends { readonly message: string }, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, Failure, R> =>
     Layer.catch(layer, (error) =>
       Layer.effectContext(Effect.fail(new Failure({ exit: "failed", message: show(wordsOf(error)) })))
     )
@@ -49,16 +50,47 @@ const driver = <Module>(name: string, load: () => Promise<Module>): Effect.Effec
     catch: () => new Failure({ exit: "failed", message: `The package ${name} is missing: npm install ${name}` })
   })
 
+/** The client of a Postgres. */
+const postgresOf = (url: URL) =>
+  Layer.unwrap(
+    Effect.map(
+      driver("@effect/sql-pg", () => import("@effect/sql-pg/PgClient")),
+      (PgClient) => PgClient.layer({ url: Redacted.make(url.href) })
+    )
+  )
+
+/** Adds the address of a server to its failures. */
+const namedBy = (url: URL) => failing((text) => `${nameOf(url)}: ${withoutSecrets(url, text)}`)
+
+/** A Postgres that servers share. */
+export interface Database {
+  readonly name: string
+  readonly client: Layer.Layer<SqlClient, Failure>
+  /** Names the database in the failures of a layer, without the password. */
+  readonly named: ReturnType<typeof failing>
+}
+
+/** Reads the database of the environment, which has the sessions instead of the data folder. */
+export const readDatabase: Effect.Effect<Database | undefined, Failure> = Effect.suspend(() => {
+  const text = process.env["DEEPAGENTS_DATABASE_URL"] ?? ""
+  if (text === "") return Effect.undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol !== "postgres:" && url?.protocol !== "postgresql:") {
+    return Effect.fail(
+      usage("DEEPAGENTS_DATABASE_URL: expected an address, such as postgres://user:password@host/database.")
+    )
+  }
+  const named = namedBy(url)
+  return Effect.succeed({ name: nameOf(url), client: named(postgresOf(url)), named })
+})
+
 const ofServer = (url: URL): Address | undefined => {
   const name = nameOf(url)
-  const named = failing((text) => `${name}: ${withoutSecrets(url, text)}`)
+  const named = namedBy(url)
   switch (url.protocol) {
     case "postgres:":
-    case "postgresql:": {
-      const load = driver("@effect/sql-pg", () => import("@effect/sql-pg/PgClient"))
-      const client = Effect.map(load, (PgClient) => PgClient.layer({ url: Redacted.make(url.href) }))
-      return { name, layer: named(Layer.provide(SqlSessions.layer, Layer.unwrap(client))) }
-    }
+    case "postgresql:":
+      return { name, layer: named(Layer.provide(SqlSessions.layer, postgresOf(url))) }
     case "redis:":
     case "rediss:": {
       const load = driver("redis", () => import("@effect/platform-node/NodeRedis"))

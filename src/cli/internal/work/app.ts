@@ -31,6 +31,7 @@ import * as Budget from "../../../middleware/Budget.ts"
 import * as Hooks from "../../../middleware/Hooks.ts"
 import type * as Network from "../../../net/Network.ts"
 import * as SqliteSessions from "../../../sessions/SqliteSessions.ts"
+import * as SqlSessions from "../../../sessions/SqlSessions.ts"
 import * as FetchUrl from "../../../web/FetchUrl.ts"
 import type { WebReader } from "../../../web/WebReader.ts"
 import * as WebSearch from "../../../web/WebSearch.ts"
@@ -48,6 +49,7 @@ import { compiled, network, policyFiles, readPolicies } from "../config/policies
 import { chooseModel, modelLayer } from "../config/providers.ts"
 import { findServers, type FoundServers, serversLayer } from "../config/servers.ts"
 import type { Approvals, Settings } from "../config/settings.ts"
+import { readDatabase } from "../config/storeAddress.ts"
 import { type Failure, layerOrFail, orFail } from "../failure.ts"
 import { pluginsOf } from "../project/brought.ts"
 import { findHooks, noteAllowed, type ProgramHook } from "../project/hooks.ts"
@@ -208,10 +210,12 @@ const tellPlace = (context: Context, shell: string, model: string): Middleware.M
     mode: modeOf(context)
   })
 
-/** The sessions of the user. */
+/** The sessions of the user: in the data folder, or in the database of the environment. */
 export const sessions = (places: Places): Layer.Layer<SessionStore, Failure, FileSystem.FileSystem> =>
   Layer.unwrap(
     Effect.gen(function* () {
+      const database = yield* readDatabase
+      if (database !== undefined) return database.named(Layer.provide(SqlSessions.layer, database.client))
       yield* makeFolder(places.data)
       return layerOrFail("failed")(SqliteSessions.layer({ file: sessionsFile(places) }))
     })

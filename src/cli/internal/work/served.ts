@@ -1,5 +1,6 @@
 /** The runs of a folder that outlive their readers, and its schedules. */
 import { join } from "node:path"
+import * as RunnerAddress from "effect/cluster/RunnerAddress"
 import * as ContextOf from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -9,6 +10,8 @@ import * as Agent from "../../../core/Agent.ts"
 import * as Approval from "../../../core/Approval.ts"
 import { Backend } from "../../../core/Backend.ts"
 import { ChatModel } from "../../../core/ChatModel.ts"
+import type { SessionStore } from "../../../core/SessionStore.ts"
+import * as ShardCount from "../../../durable/ShardCount.ts"
 import * as NodeNetwork from "../../../net/NodeNetwork.ts"
 import * as Schedules from "../../../server/Schedules.ts"
 import * as Server from "../../../server/Server.ts"
@@ -20,7 +23,8 @@ import { automatic } from "../approvals/desk.ts"
 import { listModels } from "../config/modelList.ts"
 import { makeFolder, type Places } from "../config/places.ts"
 import type { Approvals } from "../config/settings.ts"
-import { fail } from "../failure.ts"
+import { type Database, readDatabase } from "../config/storeAddress.ts"
+import { type Failure, fail } from "../failure.ts"
 import { tell } from "../output.ts"
 import { type App, connected, type Context, openApp } from "./app.ts"
 import { hold } from "./hold.ts"
@@ -32,8 +36,32 @@ const tenantOf = (project: string) => (/^[^\p{C}]{1,128}$/u.test(project) ? Effe
 export const openFolder = Effect.fnUntraced(function* ({ data, project }: Places) {
   const name = yield* fileNameOf(project)
   const folder = yield* makeFolder(join(data, "serve", name))
-  const storage = Storage.layerFile({ folder: join(folder, "mail"), fsync: true })
-  return { name, folder, storage, tenant: yield* tenantOf(project) }
+  const database = yield* readDatabase
+  const storage =
+    database === undefined
+      ? Storage.layerFile({ folder: join(folder, "mail"), fsync: true })
+      : database.named(Layer.provide(Storage.layerSql, database.client))
+  return { name, folder, database, storage, tenant: yield* tenantOf(project) }
+})
+
+/** Joins the cluster of the database, by the address at which other servers reach this one. */
+const openCluster = Effect.fnUntraced(function* (database: Database | undefined) {
+  const text = process.env["DEEPAGENTS_CLUSTER_ADDRESS"] ?? ""
+  if (text === "") return undefined
+  const [, host = "", port = ""] = /^(.+):(\d{1,5})$/u.exec(text) ?? []
+  if (host === "" || Number(port) > 65_535) {
+    return yield* fail("usage", "DEEPAGENTS_CLUSTER_ADDRESS: expected a host and a port, such as 10.0.0.7:34431.")
+  }
+  if (database === undefined) {
+    return yield* fail(
+      "usage",
+      "DEEPAGENTS_CLUSTER_ADDRESS needs the database of the cluster in DEEPAGENTS_DATABASE_URL."
+    )
+  }
+  const { layer } = yield* Effect.promise(() => import("@effect/platform-node/NodeClusterSocket"))
+  const address = Option.some(RunnerAddress.make(host, Number(port)))
+  const socket = layer({ storage: "sql", shardingConfig: { runnerAddress: address, runnerListenAddress: address } })
+  return database.named(ShardCount.layer.pipe(Layer.provideMerge(socket), Layer.provide(database.client)))
 })
 
 /** The form of a secret: at least 24 bytes. */
@@ -105,17 +133,20 @@ const modelsOf = Effect.fnUntraced(function* ({ isDemo, places, settings }: Cont
 /** Opens the agent of a folder for runs without a reader. The schedules of the folder fire with the runs. */
 export const openRuns = Effect.fnUntraced(function* (given: Context) {
   const { places } = given
-  const { folder, name, storage, tenant } = yield* openFolder(places)
+  const { database, folder, name, storage, tenant } = yield* openFolder(places)
   const webhooks = yield* openWebhooks(tenant)
-  // One process has the mailbox of a folder.
-  yield* Effect.mapError(hold(places, `serve-${name}`), (failure) =>
-    failure.message.startsWith("Another process")
-      ? {
-          ...failure,
-          message: `Another process serves ${places.project} already; its address is in ${join(folder, "server.json")}`
-        }
-      : failure
-  )
+  const cluster = yield* openCluster(database)
+  // One process has the mailbox of a folder. That of a database has a lease, or the cluster.
+  if (database === undefined) {
+    yield* Effect.mapError(hold(places, `serve-${name}`), (failure) =>
+      failure.message.startsWith("Another process")
+        ? {
+            ...failure,
+            message: `Another process serves ${places.project} already; its address is in ${join(folder, "server.json")}`
+          }
+        : failure
+    )
+  }
   const modes = modesOf(given)
   const mode = Effect.map(Server.Mode, (now) => modes.find((one) => one === now) ?? modes[0] ?? "ask")
   const app = yield* openApp({ ...(yield* connected(given)), mode, model: modelNow })
@@ -127,10 +158,12 @@ export const openRuns = Effect.fnUntraced(function* (given: Context) {
     Agent.provide(given.isDemo ? refusing : deciding(app, mode))
   )
   const models = yield* modelsOf(given, app)
-  const runs = Server.layer({ [app.name]: agent }, { takeOver: true, models, modes }).pipe(
-    Layer.provide([webhooks, Layer.succeedContext(model)]),
-    Layer.provideMerge(storage)
-  )
+  const agents = { [app.name]: agent }
+  const own: Layer.Layer<Server.Runs, Failure | Server.RunsError, ChatModel | SessionStore | Storage.Storage> =
+    cluster === undefined
+      ? Server.layer(agents, { takeOver: database === undefined, models, modes })
+      : Layer.provide(Server.layerCluster(agents, { models, modes }), cluster)
+  const runs = own.pipe(Layer.provide([webhooks, Layer.succeedContext(model)]), Layer.provideMerge(storage))
   const files = ContextOf.get(machine, Backend)
-  return { app, files, folder, tenant, runs: Schedules.layer.pipe(Layer.provideMerge(runs)) }
+  return { app, database, files, folder, tenant, runs: Schedules.layer.pipe(Layer.provideMerge(runs)) }
 })

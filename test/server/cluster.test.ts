@@ -1,0 +1,139 @@
+/** Servers of a cluster on one Postgres: a client of any of them has every thread. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Redacted } from "effect"
+import type { Server } from "effect-deepagents/server"
+import { divided } from "../durable/places.ts"
+import { freePort } from "../servers/port.ts"
+import { postgres } from "../servers/postgres.ts"
+import { bundle } from "./bundle.ts"
+import { ask, readFrames } from "./door.ts"
+import { read, shown } from "./reader.ts"
+
+interface Node {
+  readonly child: ChildProcess
+  readonly url: string
+}
+
+/** Starts a server, and waits until it listens. */
+const boot = Effect.fnUntraced(function* (file: string, database: string, folder: string) {
+  const port = yield* freePort
+  return yield* Effect.acquireRelease(
+    Effect.callback<Node>((resume) => {
+      const child = spawn(process.execPath, [file, database, String(port), folder], {
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      let text = ""
+      child.stdout.on("data", (chunk) => {
+        text += String(chunk)
+        const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(text) ?? []
+        if (url !== undefined) resume(Effect.succeed({ child, url }))
+      })
+    }),
+    ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+  )
+})
+
+const end = (child: ChildProcess, signal: "SIGKILL" | "SIGTERM") =>
+  Effect.callback<void>((resume) => {
+    child.on("close", () => resume(Effect.void))
+    child.kill(signal)
+  })
+
+const token = "token"
+const post = ({ url }: Node, thread: string, input: string, id: string) =>
+  ask(`${url}/threads/${thread}/runs`, { token, body: { agent: "helper", input, id } })
+
+const isEvent = (tag: string) => (frame: Server.Frame) => frame._tag === "Event" && frame.event._tag === tag
+const times = (frames: ReadonlyArray<Server.Frame>, tag: string) => frames.filter(isEvent(tag)).length
+
+const linesOf = (file: string) => (existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [])
+
+describe("two servers of a cluster", () => {
+  it.live(
+    "tell every event once at either of them, live, and go on after kill -9 of the one at work",
+    () =>
+      Effect.gen(function* () {
+        const folder = mkdtempSync(join(tmpdir(), "clustered-"))
+        const file = yield* bundle(new URL("children/clusterServer.ts", import.meta.url))
+        const database = yield* postgres
+        const one = yield* boot(file, database, folder)
+        const two = yield* boot(file, database, folder)
+        // A thread that moves would have other positions.
+        yield* Effect.provide(divided, PgClient.layer({ url: Redacted.make(database) }))
+        assert.strictEqual((yield* post(one, "t", "Note all", "1")).status, 202)
+        assert.strictEqual((yield* post(two, "t", "Note all", "1")).at("isNew"), false)
+        // At work in the second call, on either of the servers.
+        const isAt = (frames: ReadonlyArray<Server.Frame>) => times(frames, "ToolCalled") === 2
+        const [left, right] = yield* Effect.all(
+          [one, two].map(({ url }) => readFrames(`${url}/threads/t/events`, { token, isEnough: isAt })),
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual(left?.frames, right?.frames)
+        assert.isAbove(times(left?.frames ?? [], "TextDelta"), 0)
+        const [first = ""] = linesOf(join(folder, "effects"))
+        const [, pid] = first.split(" ")
+        const [owner, other] = String(one.child.pid) === pid ? [one, two] : [two, one]
+        assert.strictEqual(String(owner.child.pid), pid)
+
+        // The other one takes what is for the thread of the first one.
+        assert.strictEqual((yield* post(other, "t", "And then?", "2")).status, 202)
+        const state = yield* ask(`${other.url}/threads/t/state`, { token })
+        assert.strictEqual(state.at("state"), "working")
+        assert.strictEqual((yield* ask(`${other.url}/threads/t`, { token, method: "DELETE" })).status, 409)
+        assert.strictEqual((yield* ask(`${other.url}/threads/none/state`, { token })).status, 404)
+
+        const reading = yield* Effect.forkChild(readFrames(`${other.url}/threads/t/events`, { token }))
+        yield* Effect.sleep("300 millis")
+        yield* end(owner.child, "SIGKILL")
+        writeFileSync(join(folder, "go"), "")
+        const { frames, isCut } = yield* Fiber.join(reading)
+        assert.isFalse(isCut)
+        const stored = yield* readFrames(`${other.url}/threads/t/events`, { token })
+        const whole = shown(read(stored.frames))
+        assert.deepStrictEqual(
+          whole.messages.flatMap(([role, id]) => (role === "human" ? [id] : [])),
+          ["input:1", "input:2"]
+        )
+        assert.strictEqual(whole.end, "RunCompleted completed")
+        assert.deepStrictEqual(shown(read(frames)), whole)
+        // Each save and each message was told once, also over the change of the owner.
+        const told = frames.flatMap((frame) =>
+          frame._tag === "Event" && frame.event._tag === "MessageAppended" ? [frame.event.message.id] : []
+        )
+        assert.deepStrictEqual(told, [...new Set(told)])
+        assert.strictEqual(frames.filter(({ _tag }) => _tag === "Reset").length, 1)
+        // The reader that the first one had comes to the other one, behind its last frame.
+        const after = left?.frames.at(-1)?.position
+        const rest = yield* readFrames(`${other.url}/threads/t/events`, { token, after })
+        assert.deepStrictEqual(shown(read(rest.frames, read(left?.frames ?? []))), whole)
+        assert.deepStrictEqual(linesOf(join(folder, "effects")), [
+          `0 ${owner.child.pid} local`,
+          `1 ${other.child.pid} local`,
+          `2 ${other.child.pid} local`
+        ])
+
+        // A third one joins. It decides what waits since the second one ended in order.
+        assert.strictEqual((yield* post(other, "w", "Pay", "3")).status, 202)
+        yield* readFrames(`${other.url}/threads/w/events`, { token })
+        const three = yield* boot(file, database, folder)
+        yield* end(other.child, "SIGTERM")
+        const id = (yield* ask(`${three.url}/threads/w/state`, { token })).at("pending", 0, "id")
+        const body = { decisions: [{ _tag: "Approve", id }] }
+        assert.strictEqual((yield* ask(`${three.url}/threads/w/decisions`, { token, body })).status, 202)
+        const last = shown(read((yield* readFrames(`${three.url}/threads/w/events`, { token })).frames))
+        assert.strictEqual(last.end, "RunCompleted completed")
+        assert.deepStrictEqual(linesOf(join(folder, "paid")), [String(three.child.pid)])
+        // A reader that follows learns that its thread is gone, wherever it was deleted.
+        const following = yield* Effect.forkChild(readFrames(`${three.url}/threads/w/events?follow=true`, { token }))
+        yield* Effect.sleep("300 millis")
+        assert.strictEqual((yield* ask(`${three.url}/threads/w`, { token, method: "DELETE" })).status, 204)
+        yield* Fiber.join(following)
+      }).pipe(Effect.scoped),
+    240_000
+  )
+})
