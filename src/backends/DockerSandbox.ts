@@ -29,7 +29,9 @@ import * as Sandbox from "../core/Sandbox.ts"
 import * as Api from "./internal/docker/api.ts"
 import * as Containers from "./internal/docker/container.ts"
 import * as Exec from "./internal/docker/exec.ts"
+import { listenIn } from "./internal/docker/listener.ts"
 import { findSocket, makeClient } from "./internal/docker/socket.ts"
+import type { Egress } from "./internal/isolate/options.ts"
 import { on } from "./internal/local/failure.ts"
 import * as System from "./internal/local/system.ts"
 import { makeSandbox } from "./internal/posix/sandbox.ts"
@@ -47,7 +49,7 @@ export interface Engine {
 }
 
 /** Options of a container. */
-export interface Options extends Engine {
+export interface Options<R = never> extends Engine {
   /** The image of the container, its content and its limits. */
   readonly manifest: Manifest
   /** The folder of this machine that is the agent's `/`, mounted at `/workspace`. Default: one in the container. */
@@ -64,6 +66,11 @@ export interface Options extends Engine {
   readonly user?: string | undefined
   /** Capabilities of commands. A package manager needs some, such as `CHOWN` and `SETUID`. Default: none. */
   readonly capabilities?: ReadonlyArray<string> | undefined
+  /**
+   * The only way from the commands to the network, such as `NodeEgress.start`: it fills in secrets by name. It needs an
+   * engine on this Linux machine, and its user or root. Default: the manifest's network.
+   */
+  readonly egress?: Egress<R> | undefined
   /** The largest file to write, edit, upload or download, in bytes. Default: 10 MiB. */
   readonly maxFileSize?: number | undefined
   /** The most characters of output, half of them from its end. Default: 100,000. */
@@ -103,10 +110,14 @@ const resolveFolder = Effect.fnUntraced(function* (inputPath: string, socketPath
     : real
 })
 
-const checkManifest = ({ network = "none", ports = [] }: Manifest) =>
-  ports.length > 0 && network === "none"
+const checkManifest = ({ network = "none", ports = [] }: Manifest, hasEgress: boolean) => {
+  if (hasEgress && network !== "none") {
+    return unsupported("with `network` of the manifest, commands would go around `egress`: leave one of them out")
+  }
+  return ports.length > 0 && network === "none"
     ? unsupported("ports need a network: set `network` of the manifest")
     : Effect.void
+}
 
 /** Finds out who commands run as, and gives them the workspace. */
 const findOwner = Effect.fnUntraced(function* (api: Api.Api, id: string, hasFolder: boolean) {
@@ -117,7 +128,7 @@ const findOwner = Effect.fnUntraced(function* (api: Api.Api, id: string, hasFold
     return yield* unsupported("the image needs a POSIX shell at /bin/sh with its usual tools")
   }
   // The engine makes a missing working directory for root only.
-  if (canWrite !== "yes" && !hasFolder) yield* Exec.run(api, id, `chmod 0777 ${Containers.workspace}`, "0:0")
+  if (canWrite !== "yes" && !hasFolder) yield* Exec.run(api, id, `chmod 0777 ${Containers.workspace}`, { user: "0:0" })
   return { uid: Number(uid), gid: Number(gid) }
 })
 
@@ -161,22 +172,25 @@ const waitForMark = (api: Api.Api, id: string) =>
 const refuse = makeEffectCheck("DockerSandbox", shapes.dockerSandboxMake)
 
 /** Starts or adopts a container. Pulls its image if it is missing. */
-export const make = (options: Options): Effect.Effect<Container, BackendError.BackendError, Scope.Scope> =>
+export const make = <R = never>(
+  options: Options<R>
+): Effect.Effect<Container, BackendError.BackendError, R | Scope.Scope> =>
   refuse(options) ??
   Effect.gen(function* () {
-    const { capabilities = [], keep = false, manifest, maxFileSize, outputLimit } = options
-    yield* checkManifest(manifest)
+    const { capabilities = [], egress, keep = false, manifest, maxFileSize, outputLimit } = options
+    yield* checkManifest(manifest, egress !== undefined)
     const api = openApi(options)
     const folder = options.folder === undefined ? undefined : yield* resolveFolder(options.folder, api.socketPath)
     const own = process.getuid === undefined ? undefined : `${process.getuid()}:${process.getgid?.() ?? 0}`
     const user = options.user ?? (folder === undefined ? undefined : own)
     const { id, isNew } = yield* Containers.open(api, { manifest, folder, user, capabilities, keep })
     const owner = yield* findOwner(api, id, folder !== undefined)
+    const way = egress === undefined ? undefined : yield* egress(yield* listenIn(id))
     const service = yield* makeSandbox(
       {
         id: `docker:${id}`,
-        execute: (command) => Exec.run(api, id, command),
-        executeStream: (command) => Exec.stream(api, id, command),
+        execute: (command) => Exec.run(api, id, command, way),
+        executeStream: (command) => Exec.stream(api, id, command, way),
         write: Exec.writeFile(api, id, owner),
         read: Exec.readFile(api, id)
       },
@@ -204,15 +218,15 @@ export const make = (options: Options): Effect.Effect<Container, BackendError.Ba
   })
 
 /** The files and commands of a container: {@link make} as a layer. It isolates, so it provides `Isolated` too. */
-export const layer = (
-  options: Options
-): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError.BackendError> =>
+export const layer = <R = never>(
+  options: Options<R>
+): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError.BackendError, Exclude<R, Scope.Scope>> =>
   Layer.effectContext(
     Effect.map(make(options), (service) => {
       const { network = "none" } = options.manifest
       return Context.add(Sandbox.context(Sandbox.traced(service)), Sandbox.Isolated, {
         by: "docker",
-        network: network === "none" ? "none" : "open"
+        network: options.egress !== undefined ? "rules" : network === "none" ? "none" : "open"
       })
     })
   )

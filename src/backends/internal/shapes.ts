@@ -21,7 +21,7 @@ export const daytonaSandboxLayer =
   "apiKey?:~effect/Redacted~;apiUrl?:s;target?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
 
 export const dockerSandboxMake =
-  "manifest:{image:s;environment?:<s>;files?:<s>;repositories?:[{url:s;path:s;ref?:s}];secrets?:[s];network?:'none''open'{name:s};ports?:[n];limits?:{memoryBytes?:n;processes?:n;cpus?:n}};folder?:s;keep?:b;user?:s;capabilities?:[s];maxFileSize?:n;outputLimit?:n;socket?:s"
+  "manifest:{image:s;environment?:<s>;files?:<s>;repositories?:[{url:s;path:s;ref?:s}];secrets?:[s];network?:'none''open'{name:s};ports?:[n];limits?:{memoryBytes?:n;processes?:n;cpus?:n}};folder?:s;keep?:b;user?:s;capabilities?:[s];egress?:f;maxFileSize?:n;outputLimit?:n;socket?:s"
 
 export const e2bSandboxLayer =
   "apiKey?:~effect/Redacted~;domain?:s;template?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"

@@ -5,11 +5,16 @@ import * as fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Fiber, type Scope, Stream } from "effect"
+import { Effect, Fiber, Layer, Redacted, type Scope, Stream } from "effect"
 import { type BackendError, Sandbox } from "effect-deepagents"
 import * as DockerSandbox from "effect-deepagents/backends/DockerSandbox"
+import { Secrets } from "effect-deepagents/net"
+import * as NodeEgress from "effect-deepagents/net/NodeEgress"
+import * as NodeNetwork from "effect-deepagents/net/NodeNetwork"
+import { serve } from "../../net/servers.ts"
 import { isFull } from "../../scale.ts"
 import { ask, Engine, hasDocker, image, inNetwork } from "../../servers/docker.ts"
+import { checkSnapshot } from "../snapshots.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => {
@@ -133,6 +138,7 @@ describeContainers("DockerSandbox", () => {
 
     whole("a snapshot is an image for the next container; a pause lets processes stand still", () =>
       Effect.gen(function* () {
+        yield* Effect.scoped(checkSnapshot(start(), (snapshot) => start({ manifest: { image: snapshot } })))
         const box = yield* start()
         yield* box.write("/kept.txt", "kept")
         const made = yield* box.snapshot
@@ -260,6 +266,48 @@ describeContainers("DockerSandbox", () => {
       })
     )
 
+    it.effect("an egress is its only way to the network, and fills secrets in that it never sees", () =>
+      Effect.gen(function* () {
+        const socket = yield* Engine
+        const server = yield* serve((request, response) => response.end(`for ${request.headers.authorization}`))
+        const host = `127.0.0.1:${server.port}`
+        const rules = { allow: [host], allowPrivate: [host] }
+        const value = "CANARY-docker-5e21"
+        const gate = Layer.merge(
+          NodeNetwork.layer(rules),
+          Secrets.layer({ KEY: { value: Redacted.make(value), hosts: [host] } })
+        )
+        const box = DockerSandbox.layer({
+          socket,
+          manifest: { image, secrets: ["KEY"] },
+          egress: (listener) => NodeEgress.start({ rules, listener })
+        })
+        yield* Effect.gen(function* () {
+          const sandbox = yield* Sandbox.Sandbox
+          assert.deepStrictEqual(yield* Sandbox.Isolated, { by: "docker", network: "rules" })
+          const said = yield* outputOf(
+            sandbox,
+            `echo "$KEY"; wget -q -Y off -O - --header "authorization: $KEY" "$EGRESS_URL/http://${host}/orders"; env; cat /proc/*/environ`
+          )
+          assert.include(said, "{{secret:KEY}}")
+          assert.include(said, "for [secret KEY]")
+          assert.notInclude(said, value)
+          assert.strictEqual(server.seen[0]?.headers.authorization, value)
+          assert.strictEqual(yield* outputOf(sandbox, `wget -q -O - http://${host}/plain`), "for undefined")
+          for (const command of [
+            "wget -q -T 2 -O - http://other.test/",
+            `wget -q -T 2 -O - http://localhost:${server.port}/`,
+            `wget -q -Y off -T 2 -O - http://${host}/`,
+            `wget -q -Y off -T 2 -O - "$EGRESS_URL/http://other.test/"`
+          ]) {
+            assert.notStrictEqual((yield* sandbox.execute(command)).exitCode, 0, command)
+          }
+          assert.lengthOf(server.seen, 2)
+          assert.strictEqual(yield* outputOf(sandbox, "ls /sys/class/net"), "lo")
+        }).pipe(Effect.provide(Layer.provide(box, gate)))
+      })
+    )
+
     whole("a server in it has an address, if the manifest opens a network", () =>
       Effect.gen(function* () {
         const socket = yield* Engine
@@ -300,6 +348,8 @@ describeContainers("DockerSandbox", () => {
         assert.include(yield* messageOf({ folder: "/" }), "holds the socket")
         assert.include(yield* messageOf({ folder: join(root, "none") }), "no such file or directory")
         assert.include(yield* messageOf({ manifest: { image, ports: [1] } }), "ports need a network")
+        const both = { manifest: { image, network: "open" }, egress: () => Effect.succeed({ env: {} }) } as const
+        assert.include(yield* messageOf(both), "commands would go around `egress`")
         const unknown: Record<string, unknown> = { image, netwrok: "open" }
         assert.include(yield* messageOf({ manifest: unknown as never }), "netwrok")
         assert.deepStrictEqual(yield* ids, [])

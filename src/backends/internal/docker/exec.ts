@@ -14,14 +14,21 @@ type Failing<A> = Effect.Effect<A, BackendError>
 const Made = Schema.Struct({ Id: Schema.String })
 const Ended = Schema.Struct({ ExitCode: Schema.NullOr(Schema.Finite) })
 
+/** The user and the further variables of a command. */
+interface Settings {
+  readonly user?: string | undefined
+  readonly env?: { readonly [name: string]: string } | undefined
+}
+
 /** Starts a command, and gives the frames of its output. */
-const start = (api: Api.Api, container: string, command: string, user: string | undefined) =>
+const start = (api: Api.Api, container: string, command: string, { env = {}, user }: Settings) =>
   Effect.gen(function* () {
     const { Id: id } = yield* Effect.flatMap(
       Api.call(api, "POST", `/containers/${container}/exec`, {
         AttachStdout: true,
         AttachStderr: true,
         Cmd: ["/bin/sh", "-c", command],
+        Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
         ...(user === undefined ? {} : { User: user })
       }),
       Api.readJson(Made)
@@ -45,9 +52,9 @@ const runBytes = Effect.fnUntraced(function* (
   api: Api.Api,
   container: string,
   command: string,
-  user?: string
+  settings: Settings = {}
 ): Effect.fn.Return<{ readonly bytes: Uint8Array; readonly exitCode: number }, BackendError> {
-  const { frames, id } = yield* start(api, container, command, user)
+  const { frames, id } = yield* start(api, container, command, settings)
   const pieces: Array<Uint8Array> = []
   yield* Stream.runForEach(frames, ({ bytes, channel }) =>
     Effect.sync(() => {
@@ -63,17 +70,17 @@ export const run = (
   api: Api.Api,
   container: string,
   command: string,
-  user?: string
+  settings?: Settings
 ): Failing<{ readonly output: string; readonly exitCode: number }> =>
-  Effect.map(runBytes(api, container, command, user), ({ bytes, exitCode }) => ({
+  Effect.map(runBytes(api, container, command, settings), ({ bytes, exitCode }) => ({
     output: new TextDecoder().decode(bytes),
     exitCode
   }))
 
 /** Runs a command, and gives the pieces of its output as they come. */
-export const stream = (api: Api.Api, container: string, command: string) =>
+export const stream = (api: Api.Api, container: string, command: string, settings: Settings = {}) =>
   Stream.unwrap(
-    Effect.map(start(api, container, command, undefined), ({ frames }) => Stream.map(frames, Frames.makeDecoder()))
+    Effect.map(start(api, container, command, settings), ({ frames }) => Stream.map(frames, Frames.makeDecoder()))
   )
 
 /** The user that commands run as. */
