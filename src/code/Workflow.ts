@@ -28,15 +28,19 @@ import type { ToolDefinition } from "../core/ChatModel.ts"
 import { isObject, Json } from "../core/Json.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
+import { canonical } from "../core/schema/jsonTree.ts"
 import type * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
+import * as ToolError from "../core/ToolError.ts"
 import { add, totalTokens, zero } from "../core/Usage.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
+import { sha256Sync } from "../support/store/sha256.ts"
 import { answerAgent } from "./internal/agents.ts"
 import { answerCall, type World } from "./internal/answers.ts"
-import { type Door, type Refusal, runScript } from "./internal/host.ts"
+import { type Refusal, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
 import { progressOf } from "./internal/outputs.ts"
+import { runReviewed } from "./internal/review/review.ts"
 import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import * as Values from "./internal/values.ts"
@@ -44,7 +48,7 @@ import * as Conductor from "./internal/workflow/conductor.ts"
 import { costSlot, fuse, ledger } from "./internal/workflow/fuse.ts"
 import { bodyOf } from "./internal/workflow/meta.ts"
 import { findSaved, parseSaved, type Problem, type SavedWorkflow } from "./internal/workflow/saved.ts"
-import type { ScriptCall, Limits as ScriptLimits, ScriptError, Scripts } from "./Scripts.ts"
+import type { ScriptCall, Limits as ScriptLimits, ScriptError, Scripts, ScriptLine } from "./Scripts.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 
@@ -79,12 +83,13 @@ const mostShown = 5
  * - `Terminal`: a provider will not answer until somebody acts (quota, key, permission)
  * - `Limit`, `Budget`: the script asked for more agents, or spent more, than its limits allow
  * - `Script`: the script failed
+ * - `Rejected`: a person did not approve a part of the script, or the script left the approved plan
  *
  * `finished` agents have answered. `inFlight` agents have begun, and resume from their own messages. `notBegun` agents
  * were asked for and had to wait; the script might have asked for more later.
  */
 export class WorkflowStopped extends TaggedError<WorkflowStopped>()("WorkflowStopped", {
-  reason: Schema.Literals(["Terminal", "Limit", "Budget", "Script"]),
+  reason: Schema.Literals(["Terminal", "Limit", "Budget", "Script", "Rejected"]),
   problem: Schema.String,
   finished: Schema.Finite,
   inFlight: Schema.Array(Schema.String),
@@ -115,6 +120,11 @@ export interface Options<Tools, Agents> {
   readonly agents: Agents
   /** The tools of the script itself. Default: none. */
   readonly tools?: Tools | undefined
+  /**
+   * Has a person approve each script as a whole, as {@link CodeMode} does. No agent begins before the person has seen its
+   * prompt. After the answers of agents there is another part, with a question of its own. Default: `false`.
+   */
+  readonly review?: boolean | undefined
   /** The limits of an input that sets none. Default: 1,000 agents, 16 at once, any cost. */
   readonly limits?: Limits | undefined
   /** The limits of the script in its thread. Default: 64 MiB, 1 minute of computing, 100,000 calls. */
@@ -154,13 +164,13 @@ const textAt = (args: Json, key: string): string | undefined => {
 const plural = (count: number): string => (count === 1 ? "one agent" : `${count} agents`)
 
 /** Answers the calls of a workflow's script. A halted workflow begins nothing, and its script is not told. */
-const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> => {
+const makeDoor = (own: World, conductor: Conductor.Conductor) => {
   const { bounds } = conductor
   /** The use of the agents that have answered this attempt of the script, so that it computes the same again. */
   let used = zero
   const agents = {
-    agents: world.agents,
-    askCounts: world.askCounts,
+    agents: own.agents,
+    askCounts: own.askCounts,
     onUsage: (usage: typeof zero) => {
       used = add(used, usage)
     }
@@ -189,23 +199,23 @@ const makeDoor = (world: World, conductor: Conductor.Conductor): Door<unknown> =
     return { agents: Math.max(0, bounds.agents - conductor.asked), ...remaining }
   }
 
-  const answer = (call: ScriptCall): Effect.Effect<Json, Refusal, unknown> => {
+  const answer = (world: World, call: ScriptCall): Effect.Effect<Json, Refusal, unknown> => {
     if (call.kind === "agent") return askAgent(call.given)
     if (call.kind === "budget") return Effect.sync(() => budget(call.name))
     return answerCall(world, call)
   }
 
   return {
-    answer: (call) =>
+    answer: (world: World, call: ScriptCall) =>
       Effect.suspend(() => {
         if (call.kind === "agent") conductor.asked++
-        return conductor.halt === undefined ? answer(call) : Effect.never
+        return conductor.halt === undefined ? answer(world, call) : Effect.never
       }),
-    tell: (message) => {
+    tell: (message: ScriptLine) => {
       if (message.kind === "phase") conductor.phase = message.text
-      return world.context.emit(progressOf(message))
+      return own.context.emit(progressOf(message))
     },
-    working: (work) => Conductor.countActive([conductor], world.context.working(work))
+    working: <A, E, R>(work: Effect.Effect<A, E, R>) => Conductor.countActive([conductor], own.context.working(work))
   }
 }
 
@@ -235,6 +245,7 @@ export const make = <
     agents = [],
     limits = {},
     description,
+    review = false,
     script: scriptLimits,
     tools = []
   }: AnyOptions = refused === undefined ? options : {}
@@ -271,9 +282,25 @@ export const make = <
       tools: own.map((tool) => tool.name),
       limits: scriptBounds
     }
+    const { answer, ...door } = makeDoor(world, conductor)
+    const work: Effect.Effect<Json, ScriptError | ToolError.ToolError, unknown> = review
+      ? runReviewed({
+          ...door,
+          // Records outlive the input: another script has other steps.
+          name: `script/${sha256Sync(canonical([script, args])).slice(0, 16)}`,
+          program,
+          makeWorld: () => world,
+          outcomes: new Map(),
+          answer,
+          note: "The agents work under their own rules. An agent that has answered before answers from its record.",
+          onDone: () => undefined
+        })
+      : runScript(program, { ...door, answer: (call) => answer(world, call) })
     const value = yield* Effect.raceFirst(
-      Effect.mapError(runScript(program, makeDoor(world, conductor)), (error) =>
-        stop(conductor, "Script", describeFailure(error))
+      Effect.mapError(work, (error) =>
+        ToolError.isToolError(error)
+          ? stop(conductor, "Rejected", error.message)
+          : stop(conductor, "Script", describeFailure(error))
       ),
       Effect.flatMap(Deferred.await(conductor.stopped), (halt) =>
         Effect.fail(stop(conductor, halt.reason, halt.message))

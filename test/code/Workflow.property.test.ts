@@ -71,6 +71,36 @@ layer(NodeScripts.layer({ warm: 2 }))("a workflow", (it) => {
     })
   )
 
+  it.effect("goes on with a corrected script, wherever the script failed", () =>
+    Effect.gen(function* () {
+      const ask = (task: string) => `agent(${JSON.stringify(task)})`
+      const lines = [
+        ["a"],
+        ["b", "c", "d"],
+        // Equal agents are told apart by their count.
+        ["e", "e"],
+        ["f"]
+      ].map((tasks) => `all.push(...(await Promise.all([${tasks.map(ask).join(", ")}])))`)
+      const scriptOf = (failsAt: number) =>
+        ["const all = []", ...lines, "return all"].toSpliced(failsAt + 1, 0, "null.x").join("\n")
+      for (let at = 0; at <= lines.length; at++) {
+        for (let second = at; second <= lines.length; second++) {
+          const world = makeWorld()
+          const stored = journal.stored()
+          for (const failsAt of [at, second]) {
+            const error = yield* stoppedBy(runInput(world, stored, { script: `// ${failsAt}\n${scriptOf(failsAt)}` }))
+            assert.strictEqual(error.reason, "Script")
+          }
+          const { output } = yield* runInput(world, stored, { script: scriptOf(lines.length + 1) })
+          assert.deepStrictEqual(output?.value, said(["a", "b", "c", "d", "e", "e", "f"]))
+          const where = `${at}, ${second}`
+          assert.strictEqual(world.turns.length, 7 * rounds, where)
+          assert.strictEqual(world.acts.length, 7 * (rounds - 1), where)
+        }
+      }
+    })
+  )
+
   it.effect("does nothing twice, wherever it is killed and however its script is edited", () =>
     Effect.gen(function* () {
       const task = fc.constantFrom("a", "b", "c", "d", "e", "f", "g")

@@ -153,7 +153,16 @@ export const executeScript = Effect.fnUntraced(function* (call: Call) {
     limits: { ...limits, calls }
   }
   const work: Effect.Effect<Json, ScriptError | ToolError.ToolError, unknown> = review
-    ? runReviewed({ program, makeWorld, outcomes, tell, onDone })
+    ? runReviewed({
+        name: "script",
+        program,
+        makeWorld,
+        outcomes,
+        answer: answerCall,
+        working: context.working,
+        tell,
+        onDone
+      })
     : runScript(program, door)
   const value = yield* Effect.catch(work, (error) =>
     Effect.gen(function* () {

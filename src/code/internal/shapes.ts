@@ -8,4 +8,4 @@ export const codeModeMake =
 export const nodeScriptsLayer = "warm?:n;most?:n"
 
 export const workflowMake =
-  "name?:s;description?:s;agents:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];limits?:o;script?:{memory?:n;time?:d;calls?:n}"
+  "name?:s;description?:s;agents:[~effect-deepagents/Agent~];tools?:[~Tool:prepare~];review?:b;limits?:o;script?:{memory?:n;time?:d;calls?:n}"

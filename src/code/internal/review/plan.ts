@@ -80,7 +80,8 @@ const describe = ({ call, isOpen }: PlannedEffect, at: number): string => {
 /** Makes the question about a stage. Fails when nobody may decide on all of its effects. */
 export const questionOf = (
   { changes, effects, waits }: Plan,
-  stage: number
+  stage: number,
+  note?: string
 ): Effect.Effect<Question.Question<void>, ToolError.ToolError> => {
   const calls = effects.flatMap(({ call, kind }) => (kind === "tool" ? [call] : []))
   const { ruling } = Ruling.compose(calls.flatMap(({ asks }) => asks.map(({ by, ...terms }) => Ruling.ask(by, terms))))
@@ -94,6 +95,7 @@ export const questionOf = (
       : `The script goes on, and would do ${what}, and nothing else (part ${stage}).`,
     ...effects.map(describe),
     ...(diffs === "" ? [] : ["", "The files change so:", cut(diffs, maxDiffs)]),
+    ...(note === undefined ? [] : ["", note]),
     ...(waits ? ["", "What follows is asked about once these results are known."] : [])
   ]
   const details = {

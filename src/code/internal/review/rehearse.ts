@@ -10,8 +10,8 @@ import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import type { ToolContext } from "../../../core/ToolContext.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
 import { cut } from "../../../support/text/text.ts"
-import type { ScriptCall, Program } from "../../Scripts.ts"
-import { answerCall, findDefinition, type World } from "../answers.ts"
+import type { Program, ScriptCall } from "../../Scripts.ts"
+import { findDefinition, type World } from "../answers.ts"
 import { type Refusal, runScript } from "../host.ts"
 import { makePrinted, print, textOf } from "../outputs.ts"
 import * as Copy from "./copy.ts"
@@ -52,11 +52,17 @@ const agentCall = (value: Json): PlannedEffect["call"] => {
   return { name: "agent", given: args, arguments: args, description, asks: [] }
 }
 
-/** Rehearses a script. `outcomes` are of earlier stages, and `order` is the order in which the script got them. */
+/** A script before its rehearsal. */
+interface Rehearsed {
+  readonly program: Program
+  readonly outcomes: ReadonlyMap<string, Outcome>
+  readonly answer: (world: World, call: ScriptCall) => Effect.Effect<Json, Refusal, unknown>
+}
+
+/** Rehearses a script. The outcomes are of earlier stages, and `order` is the order in which the script got them. */
 export const rehearse = Effect.fnUntraced(function* (
-  program: Program,
+  { answer: answerCall, outcomes, program }: Rehearsed,
   world: World,
-  outcomes: ReadonlyMap<string, Outcome>,
   order: ReadonlyArray<string>
 ): Effect.fn.Return<Plan, never, unknown> {
   const { context } = world

@@ -14,8 +14,8 @@ import type { Json } from "../../../core/Json.ts"
 import * as ToolError from "../../../core/ToolError.ts"
 import { cut } from "../../../support/text/text.ts"
 import { type ScriptCall, type Program, ScriptError, type ScriptLine } from "../../Scripts.ts"
-import { answerCall, findDefinition, nameOf, type World } from "../answers.ts"
-import { type Refusal, runScript } from "../host.ts"
+import { findDefinition, nameOf, type World } from "../answers.ts"
+import { type Door, type Refusal, runScript } from "../host.ts"
 import * as Copy from "./copy.ts"
 import { fromOutcome, makeKeys, type Outcome, outcomeOf, Plan, type PlannedEffect, questionOf } from "./plan.ts"
 import { rehearse } from "./rehearse.ts"
@@ -24,11 +24,18 @@ import * as Stillness from "./stillness.ts"
 
 /** A script that is reviewed. */
 export interface Job {
+  /** Begins the names of its steps. */
+  readonly name: string
   readonly program: Program
   /** Makes the world of one run of the script. */
   readonly makeWorld: () => World
   /** The results that the script begins with. Its own are added. */
   readonly outcomes: Map<string, Outcome>
+  /** Answers a call. In a rehearsal, the world makes no calls that act. */
+  readonly answer: (world: World, call: ScriptCall) => Effect.Effect<Json, Refusal, unknown>
+  readonly working: Door<unknown>["working"]
+  /** A line below the effects in each question. Default: none. */
+  readonly note?: string | undefined
   readonly tell: (message: ScriptLine) => Effect.Effect<void>
   /** Called with each call that was done and changes something. */
   readonly onDone: (call: ScriptCall) => void
@@ -46,11 +53,11 @@ const isEffect = (world: World, { kind, name }: ScriptCall): boolean =>
   kind === "agent" || (kind === "tool" && findDefinition(world, name)?.annotations.readOnly !== true)
 
 /** Checks that the files have not changed since the plan was made. */
-const checkFiles = Effect.fnUntraced(function* ({ context }: World, stage: number, { seen }: Plan) {
+const checkFiles = Effect.fnUntraced(function* (name: string, { context }: World, stage: number, { seen }: Plan) {
   const base = Option.getOrUndefined(yield* Effect.serviceOption(Backend.Backend))
   if (base === undefined) return
   const changed = yield* context.step(
-    `script/changed/${stage}`,
+    `${name}/changed/${stage}`,
     Copy.changedSince(base, seen),
     Schema.Array(Schema.String)
   )
@@ -82,9 +89,8 @@ const makeTurns = (effects: ReadonlyArray<PlannedEffect>) => {
 
 /** Does the effects of a plan. Gives the result of the script, or its answers so far if it goes on in another stage. */
 const commit = Effect.fnUntraced(function* (
-  { makeWorld, onDone, program }: Job,
+  { answer: answerCall, makeWorld, onDone, outcomes, program, working }: Job,
   plan: Plan,
-  outcomes: Map<string, Outcome>,
   tell: Job["tell"]
 ) {
   const world = makeWorld()
@@ -135,7 +141,7 @@ const commit = Effect.fnUntraced(function* (
       runScript(program, {
         answer,
         tell,
-        working: (work) => still.count(world.context.working(work)),
+        working: (work) => still.count(working(work)),
         onAnswer: sequence.onAnswer,
         onResult: still.onResult,
         onEnd: still.onEnd
@@ -162,13 +168,12 @@ const commit = Effect.fnUntraced(function* (
 export const runReviewed = Effect.fnUntraced(function* (
   job: Job
 ): Effect.fn.Return<Json, ScriptError | ToolError.ToolError, unknown> {
-  const { outcomes } = job
   let order: ReadonlyArray<string> = []
   let lineCount = 0
   for (let stage = 1; stage <= maxStages; stage++) {
     const world = job.makeWorld()
     const { context } = world
-    const plan = yield* context.step(`script/plan/${stage}`, rehearse(job.program, world, outcomes, order), Plan)
+    const plan = yield* context.step(`${job.name}/plan/${stage}`, rehearse(job, world, order), Plan)
     if (plan.failure !== undefined) {
       const { message, printed, stack } = plan.failure
       const lines = printed === "" ? "" : `\nIt had printed:\n${printed}`
@@ -179,13 +184,13 @@ export const runReviewed = Effect.fnUntraced(function* (
       })
     }
     if (plan.effects.length > 0) {
-      yield* context.ask(yield* questionOf(plan, stage))
-      yield* checkFiles(world, stage, plan)
+      yield* context.ask(yield* questionOf(plan, stage, job.note))
+      yield* checkFiles(job.name, world, stage, plan)
     }
     // A script that runs again prints its first lines again.
     let line = 0
     const tell = (one: ScriptLine) => (++line <= lineCount ? Effect.void : job.tell(one))
-    const result = yield* commit(job, plan, outcomes, tell)
+    const result = yield* commit(job, plan, tell)
     lineCount = Math.max(lineCount, line)
     if (result.ended !== undefined) return yield* Effect.fromResult(result.ended)
     order = result.order
