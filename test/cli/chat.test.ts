@@ -40,6 +40,10 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await program.until('"nobody" can\'t be used; there are other.')
     program.type("/provider other\r")
     await program.until("model: other:one")
+    program.type("/model nobody\r")
+    await program.until('There is no model "nobody"; /model lists them.')
+    program.type("/model On\r")
+    await program.until((text) => count(text, /model: other:one/g) === 2)
   })
 
   it("streams, resizes in the middle, and leaves one transcript without clearing anything", async () => {

@@ -130,6 +130,21 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
     )
   )
 
+  it.live("says once that a model has no key, without a time, and keeps the message", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const program = yield* opened([], { ANTHROPIC_API_KEY: "sk-ant-test", ANTHROPIC_BASE_URL: "http://127.0.0.1:1" })
+        yield* until(program, ready)
+        program.type("/model openai:gpt-5.4\r")
+        yield* until(program, "── model: openai:gpt-5.4")
+        program.type("say it\r")
+        yield* until(program, "failed · 0 ms")
+        yield* Effect.promise(() => program.draft((text) => text.includes("› say it")))
+        assert.strictEqual(program.text().split("there is no key of openai").length, 2)
+      })
+    )
+  )
+
   it.live("leaves by Ctrl-C where it asks what to use, with 130", () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -141,7 +141,8 @@ const settle = (
   const stopReason =
     event._tag === "RunCompleted" ? event.stopReason : event._tag === "RunFailed" ? "failed" : "interrupted"
   const sources: ReadonlyArray<Part> = ended.sources.length === 0 ? [] : [{ kind: "sources", sources: ended.sources }]
-  const millis = Math.max(0, event.at - ended.startedAt)
+  // A run that failed before it started has no time.
+  const millis = ended.status === "idle" ? 0 : Math.max(0, event.at - ended.startedAt)
   return [
     {
       ...ended,

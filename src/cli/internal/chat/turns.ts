@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import * as Agent from "../../../core/Agent.ts"
+import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { Journal } from "../../../core/Journal.ts"
 import * as Message from "../../../core/Message.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
@@ -57,10 +58,15 @@ export const runTurn = <E, R>(
 ) => {
   const { at, checkpoints, desk, options, store, ui } = talk.room
   const warn = (text: string): void => ui.note("warning", text)
+  let isFailureShown = false
+  const show = (event: AgentEvent): void => {
+    if (event._tag === "RunFailed" && event.path.length === 1) isFailureShown = true
+    ui.event(event)
+  }
   const run = Effect.gen(function* () {
     const handle = yield* Agent.start(at.setup.agent, input, { threadId: at.threadId })
     talk.handle = handle
-    yield* Stream.runForEach(handle.events, (event) => Effect.sync(() => ui.event(event)))
+    yield* Stream.runForEach(handle.events, (event) => Effect.sync(() => show(event)))
     const exit = yield* Effect.exit(handle.await)
     talk.handle = undefined
     talk.isSettling = true
@@ -73,7 +79,7 @@ export const runTurn = <E, R>(
         Effect.sync(() => restoreDraft(talk, draft))
       )
       const exit = yield* recorded({ checkpoints, store, threadId: at.threadId, title, goesOn, warn })(run)
-      if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) && !ui.memory.hasSaid) {
+      if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) && !ui.memory.hasSaid && !isFailureShown) {
         ui.note("error", messageOf(exit.cause))
       }
       restoreDraft(talk, draft)

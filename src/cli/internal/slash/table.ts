@@ -88,10 +88,18 @@ const change = Effect.fnUntraced(function* <E, R>(room: Room<E, R>, what: "agent
   const { choose: make } = room.options
   const listed = what === "agent" ? Effect.succeed(room.options.agents ?? []) : modelsOf(room)
   if (make === undefined) return yield* Effect.fail(problem(`The ${what} of this chat can't be changed.`))
+  const word = argument.trim()
+  const isName = word !== "" && (what === "agent" || word.includes(":"))
+  const fitting = isName
+    ? [{ name: word }]
+    : (yield* listed).filter((one) => one.name.toLowerCase().includes(word.toLowerCase()))
+  if (word !== "" && fitting.length === 0) {
+    return yield* Effect.fail(problem(`There is no model ${JSON.stringify(word)}; /model lists them.`))
+  }
   const name =
-    argument.trim() === ""
-      ? yield* choose(room, `the ${what}: write to search`, itemsOfChoices(yield* listed))
-      : argument.trim()
+    word !== "" && fitting.length === 1
+      ? fitting[0]?.name
+      : yield* choose(room, `the ${what}: write to search`, itemsOfChoices(fitting))
   if (name === undefined) return
   room.at.setup = yield* make({ agent: room.at.setup.name, model: room.at.setup.model, [what]: name })
   room.ui.note("info", `── ${what}: ${name}`)
