@@ -53,10 +53,10 @@ const shownSaid = { lines: 30, characters: 4_000 } as const
 const beginningOf = (text: string): { readonly lines: ReadonlyArray<string>; readonly rest: string | undefined } => {
   const all = text.split("\n")
   const head = all.length > shownSaid.lines ? all.slice(0, shownSaid.lines / 2) : all
-  const shown = head.join("\n")
-  const kept = cut(shown, shownSaid.characters).split("\n")
-  if (all.length > kept.length) return { lines: kept, rest: plural(all.length - kept.length, "more line") }
-  return { lines: kept, rest: shown.length > shownSaid.characters ? "more characters" : undefined }
+  const beginning = head.join("\n")
+  const lines = cut(beginning, shownSaid.characters).split("\n")
+  if (all.length > lines.length) return { lines, rest: plural(all.length - lines.length, "more line") }
+  return { lines, rest: beginning.length > shownSaid.characters ? "more characters" : undefined }
 }
 
 const tool = (part: Extract<Part, { readonly kind: "tool" }>, columns: number, style: Style): ReadonlyArray<string> => {
