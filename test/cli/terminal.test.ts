@@ -133,7 +133,10 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
   it.live("says once that a model has no key, without a time, and keeps the message", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const program = yield* opened([], { ANTHROPIC_API_KEY: "sk-ant-test", ANTHROPIC_BASE_URL: "http://127.0.0.1:1" })
+        const program = yield* opened([], {
+          ANTHROPIC_API_KEY: "sk-ant-test",
+          ANTHROPIC_BASE_URL: "http://127.0.0.1:1"
+        })
         yield* until(program, ready)
         program.type("/model openai:gpt-5.4\r")
         yield* until(program, "── model: openai:gpt-5.4")

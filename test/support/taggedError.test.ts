@@ -12,6 +12,8 @@ class Away extends TaggedError<Away>()("Away", { place: Schema.String }) {
   }
 }
 
+class Broken extends TaggedError<Broken>()("Broken", { cause: Schema.Defect() }) {}
+
 class Bare extends TaggedError<Bare>()("Bare", {}) {}
 
 describe("a tagged error in a console", () => {
@@ -21,6 +23,15 @@ describe("a tagged error in a console", () => {
     assert.match(inspect({ error }), /error: Away: nobody is at home/)
     assert.match(inspect(new Bare()), /^Bare: /)
     assert.deepStrictEqual(Object.keys(error), Object.keys(new Away({ place: "home" })))
+  })
+
+  it("has its cause below, and ends where causes go in a circle", () => {
+    const lost = new Error("the line is cut")
+    assert.match(inspect(new Broken({ cause: lost })), /^Broken: [^]*\n {2}\[cause\]: Error: the line is cut\n {4,}at /)
+    assert.match(inspect({ error: new Broken({ cause: "gone" }) }), /\[cause\]: 'gone'/)
+    const circle = new Broken({ cause: "first" })
+    Object.defineProperty(circle, "cause", { value: circle })
+    assert.isAtMost(inspect(circle, { depth: null }).split("[cause]").length, 7)
   })
 
   it.effect("decodes, fails and is caught as before", () =>

@@ -3,13 +3,21 @@ import * as Schema from "effect/Schema"
 
 const inspected = Symbol.for("nodejs.util.inspect.custom")
 
-type Inspect = (value: unknown, options: unknown) => string
+type Inspect = (value: unknown, options: object) => string
 
-/** Shows the message, and the fields below it. */
-function show(this: Error, _depth: number, options: unknown, inspect: Inspect): string {
+/** The most causes of causes that are shown. A cause may lead back to itself. */
+const maxCauses = 4
+
+/** Shows the message, the fields behind it, and the cause below. */
+function show(this: Error, depth: number | null, options: object, inspect: Inspect): string {
   const { cause: _, ...fields } = { ...this }
   const details = Object.keys(fields).length === 0 ? "" : ` ${inspect(fields, options)}`
-  return `${this.name}: ${this.message}${details}`
+  const left = Math.min(depth ?? maxCauses, maxCauses)
+  const cause =
+    this.cause === undefined || left < 0
+      ? ""
+      : `\n[cause]: ${inspect(this.cause, { ...options, depth: left - 1 })}`.replaceAll("\n", "\n  ")
+  return `${this.name}: ${this.message}${details}${cause}`
 }
 
 type Make = (identifier?: string) => (...parts: ReadonlyArray<unknown>) => { readonly prototype: object }
