@@ -21,6 +21,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { KeyValueStore } from "effect/persistence/KeyValueStore"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import type { ResponseCreateParamsStreaming } from "openai/resources/responses/responses"
 import { ChatModel } from "../core/ChatModel.ts"
 import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
@@ -33,22 +34,16 @@ import { makeLayerBatch } from "./internal/batch/layer.ts"
 import { atTier, type ModelFacts, pricingOf } from "./internal/facts/facts.ts"
 import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { backgroundEvents, idIn } from "./internal/openai/background.ts"
-import {
-  type Client,
-  type Connection,
-  makeClient,
-  type SendBatched,
-  type SendRequest,
-  targetOf
-} from "./internal/openai/client.ts"
+import { type Client, type Connection, makeClient, type SendBatched, targetOf } from "./internal/openai/client.ts"
 import { abilitiesOf, findModel, isReasoning } from "./internal/openai/models.ts"
 import type { Parameters, ReasoningEffort } from "./internal/openai/parameters.ts"
 import { sendNew } from "./internal/openai/previousResponse.ts"
 import { makeResponsesDecoder } from "./internal/openai/responsesDecode.ts"
 import { makeResponsesWriter } from "./internal/openai/responsesRequest.ts"
-import { makeApiSessions } from "./internal/openai/session.ts"
+import { makeApiSessions, type Sender } from "./internal/openai/session.ts"
 import { jsonOf } from "./internal/openai/settings.ts"
 import { withUploads } from "./internal/openai/uploads.ts"
+import { makeSocketWarner, openSocketSender } from "./internal/openai/webSocket.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as shapes from "./internal/shapes.ts"
 import { makeEfforts, type ThinkingLevel } from "./internal/turn/thinking.ts"
@@ -87,6 +82,11 @@ export interface Options extends Connection, Overrides, Parameters {
    * Default: `false`.
    */
   readonly previousResponse?: boolean | undefined
+  /**
+   * Sends the turns of a run over one WebSocket, each with only the messages since the last response, which the server
+   * keeps in memory. A turn goes over HTTP if the server takes no WebSocket. Default: `false`.
+   */
+  readonly webSocket?: boolean | undefined
   /** Uploads large images and files once, and sends their ids. Default: each request holds them. */
   readonly uploads?: Uploads | undefined
   /**
@@ -103,19 +103,27 @@ export interface Options extends Connection, Overrides, Parameters {
 }
 const refuse = makeEffectCheck("openai", shapes.openAiChatModelLayer)
 
-/** Refuses features that need responses which OpenAI stores, while the caller wants no response stored. */
-const refuseUnstored = ({ background, model, previousResponse, store }: Options): ModelError | undefined => {
-  const feature = background === true ? "background" : previousResponse === true ? "previousResponse" : undefined
-  if (store !== false || feature === undefined) return undefined
-  const detail = `${feature} needs responses that OpenAI stores: leave store out`
-  return new ModelError({ provider: "openai", model, reason: { _tag: "InvalidRequest" }, detail })
+/** Refuses features that exclude each other, with the remedy. */
+const refuseTogether = (options: Options): ModelError | undefined => {
+  const { azure, background, fetch, model, previousResponse, store, webSocket } = options
+  const storing = background === true ? "background" : previousResponse === true ? "previousResponse" : undefined
+  const other =
+    background === true ? "background" : fetch !== undefined ? "fetch" : azure?.apiVersion && "azure.apiVersion"
+  const detail =
+    store === false && storing !== undefined
+      ? `${storing} needs responses that OpenAI stores: leave store out`
+      : webSocket === true && other
+        ? `webSocket does not go with ${other}: leave one of them out`
+        : undefined
+  return detail === undefined
+    ? undefined
+    : new ModelError({ provider: "openai", model, reason: { _tag: "InvalidRequest" }, detail })
 }
 
 /** Facts about the features that a layer asks for. */
 const featuresOf = ({ abilities, background = false, previousResponse = false, store, ...options }: Options) => ({
   background,
   previousResponse,
-  isStored: background || previousResponse,
   store: store ?? (background || previousResponse),
   abilities: abilities ?? (targetOf(options) === "other" ? [] : abilitiesOf(options.model))
 })
@@ -126,14 +134,31 @@ const pricesOf = (own: Options["prices"], facts: ModelFacts | undefined, tier: "
   price: atTier(pricingOf(facts, own), tier)
 })
 
+/** The opener of a session's sender, where its requests are more than the JSON of a body. */
+const openSenderOf = (
+  { background = false, model, previousResponse = false, webSocket = false }: Options,
+  provider: string
+): Effect.Effect<Sender<ResponseCreateParamsStreaming>, never, Scope.Scope> | undefined => {
+  if (webSocket) return openSocketSender({ isStored: previousResponse, warn: makeSocketWarner({ provider, model }) })
+  if (!background && !previousResponse) return undefined
+  return Effect.succeed({
+    send:
+      (body, { resume, whole }) =>
+      (sdk, signal) =>
+        background
+          ? backgroundEvents(sdk, whole ?? body, idIn(resume, model), signal)
+          : sendNew(sdk, body, whole, signal)
+  })
+}
+
 const make = Effect.fnUntraced(function* <R = never>(
   options: Options,
   makeBatched?: (client: Client) => Effect.Effect<OpenBatched<SendBatched>, ModelError, R>
 ) {
-  const { model, parameters = {}, reasoning } = options
-  const { abilities, background, isStored, previousResponse, store } = featuresOf(options)
-  const unstored = refuseUnstored(options)
-  if (unstored !== undefined) return yield* unstored
+  const { model, parameters = {}, reasoning, webSocket = false } = options
+  const { abilities, background, previousResponse, store } = featuresOf(options)
+  const refused = refuseTogether(options)
+  if (refused !== undefined) return yield* refused
   const provider = targetOf(options) === "azure-openai" ? "azure-openai" : "openai"
   const catalogue = yield* ModelCatalogue
   const facts = findModel(model, catalogue)
@@ -146,7 +171,7 @@ const make = Effect.fnUntraced(function* <R = never>(
     model,
     deployment: options.azure?.deployment,
     parameters: [{ ...jsonOf({ ...options, store }), ...(background ? { background } : {}) }, parameters],
-    hasPrevious: previousResponse,
+    hasPrevious: previousResponse || webSocket,
     reasons: reasoning !== undefined || isReasoning(model, catalogue),
     get efforts() {
       return efforts.taken()
@@ -156,13 +181,6 @@ const make = Effect.fnUntraced(function* <R = never>(
     readsThoughts: targetOf(options) === "other",
     hasCacheKey: targetOf(options) !== "other"
   }
-  const sendBy =
-    (
-      body: ResponseCreateParamsStreaming,
-      { resume, whole }: { readonly resume?: JsonObject | undefined; readonly whole?: typeof body | undefined }
-    ): SendRequest =>
-    (sdk, signal) =>
-      background ? backgroundEvents(sdk, whole ?? body, idIn(resume, model), signal) : sendNew(sdk, body, whole, signal)
   return ChatModel.of({
     modelId: model,
     provider,
@@ -182,7 +200,7 @@ const make = Effect.fnUntraced(function* <R = never>(
         path: "/responses",
         efforts,
         isBackground: background,
-        send: isStored ? sendBy : undefined,
+        openSender: openSenderOf(options, provider),
         openBatched,
         price,
         makeDecoder: makeResponsesDecoder
@@ -221,7 +239,8 @@ export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<ChatMo
   Layer.effect(ChatModel, Effect.flatMap(fromConfigured<Options>(options), makeChecked))
 
 /** Options of {@link layerBatch}. */
-export interface BatchOptions extends Omit<Options, "background" | "previousResponse" | "serviceTier">, Batching {}
+export interface BatchOptions
+  extends Omit<Options, "background" | "previousResponse" | "webSocket" | "serviceTier">, Batching {}
 
 /** Refuses the dated API of Azure, which documents no batches of responses. */
 const refuseDated = ({ azure, model }: Pick<Options, "azure" | "model">): ModelError | undefined => {

@@ -14,6 +14,7 @@ const mostReopenings = 6
 /** Milliseconds before the first one; each further one waits twice as long. */
 const firstPause = 250
 
+/** The types of the last event of a response. */
 const terminal = /^(?:response\.(?:completed|incomplete|failed|cancelled)|error)$/
 
 const pause = (millis: number, signal: AbortSignal): Promise<void> =>
@@ -45,12 +46,13 @@ export const idIn = (token: JsonObject | undefined, model: string): string | und
   return own?.["model"] === model ? stringOf(own["id"]) : undefined
 }
 
-const idOf = (event: JsonObject | undefined): string | undefined => stringOf(objectOf(event?.["response"])?.["id"])
+export const idOf = (event: JsonObject | undefined): string | undefined =>
+  stringOf(objectOf(event?.["response"])?.["id"])
 
-const isTerminal = (event: JsonObject | undefined): boolean => terminal.test(stringOf(event?.["type"]) ?? "")
+export const isTerminal = (event: JsonObject | undefined): boolean => terminal.test(stringOf(event?.["type"]) ?? "")
 
 /** Ends with the failure, if there is one. */
-async function* lostTo(failure: unknown): AsyncGenerator<never> {
+export async function* lostTo(failure: unknown): AsyncGenerator<never> {
   if (failure !== undefined) await Promise.reject(failure)
 }
 
