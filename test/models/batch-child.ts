@@ -12,10 +12,14 @@ const [, , url = "", folder = "", diesAt] = process.argv
 const dying = Middleware.make({
   name: "dying",
   wrapModelCall: (request, next) =>
+    // All of the batch was read, and the thread is slow.
     Stream.tap(next(request), ({ _tag }) =>
-      Effect.sync(() => {
-        if (_tag === "TurnDone" && diesAt === "answer") process.kill(process.pid, "SIGKILL")
-      })
+      _tag === "TurnDone" && diesAt === "answer"
+        ? Effect.delay(
+            Effect.sync(() => process.kill(process.pid, "SIGKILL")),
+            300
+          )
+        : Effect.void
     )
 })
 
