@@ -9,6 +9,7 @@ import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { ChatModels } from "effect-deepagents/models"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import { TestChatModel } from "effect-deepagents/testing"
+import { z } from "zod/v3"
 
 class Orders extends Context.Service<Orders, { readonly find: Effect.Effect<string> }>()("Orders") {}
 const base = { name: "a", prompt: "p" } as const
@@ -61,6 +62,9 @@ export const url = ChatModels.resolve("vllm:m", { baseUrl: "http://127.0.0.1:800
 
 // says: Did you mean to write 'tools'?
 export const rules = HumanInTheLoop.make({ tool: {} })
+
+// says: The schema gives no JSON Schema: use zod 4.2 or later, not zod 3 — page: The schema gives no JSON Schema
+export const zod3 = Tool.make("t", { description: "d", parameters: z.object({ x: z.string() }), execute: () => "x" })
 
 // says: Type 'void' is not assignable to type 'Data' — page: Type 'void' is not assignable to type 'Data'
 export const promise = Tool.make("t", { description: "d", parameters: {}, execute: async () => {} })

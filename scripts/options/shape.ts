@@ -40,6 +40,9 @@ export const makeReader = (checker: Checker, isOwn: (symbol: Symbol | undefined)
   const resolved = (type: Type): Type =>
     type.flags & TypeFlags.Instantiable ? (checker.getBaseConstraintOfType(type) ?? type) : type
 
+  /** Types that are only for the messages of the compiler. */
+  const isForCompiler = (type: Type) => ["NoJsonSchema", "NoStandard", "Only"].includes(nameOf(type))
+
   const membersOf = (type: Type, seen: ReadonlyArray<number> = []): ReadonlyArray<Type> => {
     const own = resolved(type)
     // `keyof Models & string`, and strings with a brand, are strings.
@@ -47,8 +50,13 @@ export const makeReader = (checker: Checker, isOwn: (symbol: Symbol | undefined)
       ? own.getTypes().find(({ flags }) => flags & TypeFlags.Primitive)
       : undefined
     if (primitive !== undefined) return [primitive]
+    const parts = own.isIntersectionType() ? own.getTypes().filter((part) => !isForCompiler(part)) : []
+    if (parts[0] !== undefined && parts.length === 1) return membersOf(parts[0], seen)
     if (!own.isUnionType() || seen.includes(own.id)) return [own]
-    return own.getTypes().flatMap((member) => membersOf(member, [...seen, own.id]))
+    return own
+      .getTypes()
+      .filter((member) => !isForCompiler(member))
+      .flatMap((member) => membersOf(member, [...seen, own.id]))
   }
 
   /** The alternatives of a type, each with its parts: a union has several, an intersection has parts. */
@@ -58,7 +66,7 @@ export const makeReader = (checker: Checker, isOwn: (symbol: Symbol | undefined)
     if (!own.isIntersectionType()) return [[own]]
     return own
       .getTypes()
-      .filter((part) => nameOf(part) !== "Only")
+      .filter((part) => !isForCompiler(part))
       .map(alternativesOf)
       .reduce<ReadonlyArray<Alternative>>(
         (whole, part) => whole.flatMap((left) => part.map((right) => [...left, ...right])),

@@ -26,11 +26,9 @@ import type { ToolOptions as ProviderOptions } from "./ProviderOptions.ts"
 import { type Decoder, fromJsonSchema, fromSchema, fromStandard } from "./schema/arguments.ts"
 import { mapBoth, toEffect } from "./schema/decoding.ts"
 import * as shapes from "./schema/shapes.ts"
-import { isCodec, isStandard } from "./schema/standard.ts"
-import type { StandardSchema } from "./schema/standard.ts"
+import { isCodec, isStandard, type NoJsonSchema, type NoStandard, type StandardSchema } from "./schema/standard.ts"
 import { dieOfType, needsDecision, perform } from "./schema/toolWork.ts"
-import { fromUnknown, type ToolError } from "./ToolError.ts"
-import { make as makeError } from "./ToolError.ts"
+import { fromUnknown, make as makeError, type ToolError } from "./ToolError.ts"
 import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 
 /**
@@ -259,9 +257,10 @@ type Fields = { readonly [name: string]: Schema.ConstraintCodec<unknown, unknown
 
 /** Parameters: fields, a struct (or class) of them, or an object schema of another library. */
 export type Parameters =
-  | Fields
+  | (Fields & NoStandard)
   | (Schema.ConstraintCodec<unknown, unknown> & { readonly fields: Schema.Struct.Fields })
   | StandardSchema
+  | NoJsonSchema<"The schema gives no JSON Schema: use zod 4.2 or later, not zod 3; wrap one of valibot by toStandardJsonSchema">
 
 /** The arguments of a tool with these parameters. */
 export type Arguments<P> =
@@ -398,7 +397,8 @@ const decoderBy = memoize((schema: Schema.ConstraintCodec<unknown, unknown>) => 
 
 const decoderOf = (parameters: Parameters): Decoder<unknown> => {
   if (isCodec(parameters)) return decoderBy(parameters)
-  return isStandard(parameters) ? fromStandard(parameters) : fromSchema(Schema.Struct(parameters))
+  // There are no values of the other type.
+  return isStandard(parameters) ? fromStandard(parameters) : fromSchema(Schema.Struct(parameters as Fields))
 }
 
 /**

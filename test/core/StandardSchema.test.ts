@@ -15,6 +15,7 @@ import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import * as v from "valibot"
 import { expectTypeOf } from "vitest"
 import { z } from "zod"
+import { z as zod3 } from "zod/v3"
 import type { StandardSchema } from "../../src/core/schema/standard.ts"
 
 const answers = (messages: ReadonlyArray<Message.Message>) =>
@@ -151,6 +152,14 @@ describe("parameters in a schema of another library", () => {
 
   it.effect("without a JSON Schema, the agent says what to do before its first round", () =>
     Effect.gen(function* () {
+      const old = Tool.make("old", {
+        description: "",
+        // @ts-expect-error schemas of zod 3 have no JSON Schema: scripts/first/mistakes.ts has the compiler's words
+        parameters: zod3.object({ room: zod3.string() }),
+        execute: () => ""
+      })
+      const advice = yield* problemOf(Agent.make({ name: "a", prompt: "", tools: [old] }))
+      assert.include(advice, "update zod (zod has it from 4.2 on)")
       const schema = v.object({ room: v.string() })
       const tool = Tool.make("book", {
         description: "",

@@ -33,6 +33,19 @@ export interface StandardSchema<out Output = unknown> {
   }
 }
 
+/** No schema of the standard. By this, the compiler tells fields from such schemas. */
+export interface NoStandard {
+  readonly "~standard"?: undefined
+}
+
+const NoJsonSchema = "~effect-deepagents/NoJsonSchema"
+
+/** A type without values: the compiler shows its message for a schema of the standard that gives no JSON Schema. */
+export interface NoJsonSchema<out Message extends string> {
+  readonly "~standard": { readonly version: 1 }
+  readonly [NoJsonSchema]: Message
+}
+
 /** True for a schema of Effect, which may be a Standard Schema too. */
 export const isCodec = (value: unknown): value is Schema.ConstraintCodec<unknown, unknown> => Schema.isSchema(value)
 
