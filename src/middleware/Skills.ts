@@ -33,6 +33,7 @@ import * as Tool from "../core/Tool.ts"
 import { ToolContext } from "../core/ToolContext.ts"
 import * as ToolOutput from "../core/ToolOutput.ts"
 import * as Attached from "../support/effect/attached.ts"
+import { valueAt } from "../support/json/valueAt.ts"
 import * as shapes from "./internal/shapes.ts"
 import { type Allowance, allows, narrower } from "./internal/skills/allowed.ts"
 import { list, load, tell } from "./internal/skills/prompt.ts"
@@ -64,6 +65,9 @@ const Narrowed = Schema.Struct({
   turn: Schema.String
 })
 
+/** The skills that were loaded and bring tools: the tools stay for the rest of the thread, as the text does. */
+const withTools = AgentState.slot("skills.tools", { schema: Schema.Array(Schema.String), initial: [] })
+
 const narrowed = AgentState.slot("skills.narrowed", { schema: Schema.NullOr(Narrowed), initial: null })
 
 const warn = Effect.fnUntraced(function* (run: Run, { problems }: ScanResult) {
@@ -88,16 +92,24 @@ interface RunSkills {
   readonly found: ScanResult
   tools: ReadonlyArray<ToolDefinition> | undefined
   by: Allowance | null
+  loaded: ReadonlyArray<string>
   offered: ReadonlyArray<ToolDefinition>
 }
 
-/** The places of skills. */
-export interface Options {
+type ToolsBySkill = { readonly [skill: string]: ReadonlyArray<Tool.Tool<unknown>> }
+
+/** The places of skills, and the tools that come with them. */
+export interface Options<Tools extends ToolsBySkill = {}> {
   /**
    * Directories of skills (`<source>/<name>/SKILL.md`), or skills. Of two skills with one name the later wins.
    * Missing sources are ignored.
    */
   readonly sources: ReadonlyArray<string>
+  /**
+   * Tools that come with skills, by the name of the skill. The model has them once it has loaded the skill. Default:
+   * none.
+   */
+  readonly tools?: Tools | undefined
 }
 
 const refuseMake = makeMiddlewareCheck(name, shapes.skillsMake)
@@ -110,16 +122,28 @@ const refuseMake = makeMiddlewareCheck(name, shapes.skillsMake)
  * author's intent but is no security boundary: the model may leave the skill, or read its file by other means. It
  * grants nothing: permissions and approvals apply as usual.
  */
-export const make = (options: Options): Middleware.Middleware<never, Backend | ToolContext> => {
+export const make = <const Tools extends ToolsBySkill = {}>(
+  options: Options<Tools>
+): Middleware.Middleware<never, Backend | ToolContext | Tool.Services<Tools[keyof Tools][number]>> => {
   const refused = refuseMake(options)
   if (refused !== undefined) return refused
+  const toolsBySkill: ToolsBySkill = options.tools ?? {}
+  const ownersByTool = new Map(
+    Object.entries(toolsBySkill).flatMap(([skill, tools]) => tools.map((tool) => [tool.name, skill] as const))
+  )
   // The skills of each run. They could be scanned again at any time.
   const runs = Attached.make<Run, RunSkills>()
 
   const knownOf = Effect.fnUntraced(function* (run: Run) {
     const existing = runs.get(run)
     if (existing !== undefined) return existing
-    const fresh: RunSkills = { found: yield* scan(options.sources), tools: undefined, by: null, offered: [] }
+    const fresh: RunSkills = {
+      found: yield* scan(options.sources),
+      tools: undefined,
+      by: null,
+      loaded: [],
+      offered: []
+    }
     runs.set(run, fresh)
     return fresh
   })
@@ -132,8 +156,18 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
     execute: Effect.fnUntraced(function* ({ name }) {
       const { messages, run } = yield* ToolContext
       const { found, offered } = yield* knownOf(run)
-      const { allowed, text } = yield* load(found.skills, name, offered, leaveTool)
+      const own = valueAt(toolsBySkill, name) ?? []
+      const { allowed: listed, text: instructions } = yield* load(found.skills, name, offered, leaveTool)
+      const names = own.map((tool) => tool.name)
+      const allowed = listed === undefined ? undefined : [...listed, ...names]
+      const text =
+        names.length === 0
+          ? instructions
+          : `${instructions}\n\nFrom the next turn on you have the tools of this skill: ${names.join(", ")}.`
       yield* run.custom("skill", { name })
+      if (names.length > 0) {
+        yield* run.state.update(withTools, (before) => (before.includes(name) ? before : [...before, name]))
+      }
       if (allowed === undefined) return text
       const turn = lastTurn(yield* messages)
       return ToolOutput.make(text, {
@@ -143,7 +177,7 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
               ? { skills: [name], tools: allowed, turn }
               : {
                   skills: [...new Set([...before.skills, name])],
-                  tools: narrower(before.tools, allowed),
+                  tools: [...narrower(before.tools, allowed), ...names],
                   turn: before.turn
                 }
           )
@@ -161,12 +195,20 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
   })
 
   /** The tools of a request: the same list for as long as nothing changes. */
-  const offer = (cache: RunSkills, request: ModelRequest, by: Allowance | null): ModelRequest => {
-    if (cache.tools !== request.tools || cache.by !== by) {
+  const offer = (
+    cache: RunSkills,
+    request: ModelRequest,
+    by: Allowance | null,
+    loaded: ReadonlyArray<string>
+  ): ModelRequest => {
+    if (cache.tools !== request.tools || cache.by !== by || cache.loaded !== loaded) {
       cache.tools = request.tools
       cache.by = by
+      cache.loaded = loaded
       cache.offered = request.tools.filter((tool) => {
         const { name } = tool
+        const owner = ownersByTool.get(name)
+        if (owner !== undefined && !loaded.includes(owner)) return false
         if (name === leaveTool) return by !== null
         if (by !== null) return name === Tool.finalAnswer || allows(by, tool)
         return name !== useTool || cache.found.skills.length > 0
@@ -175,21 +217,29 @@ export const make = (options: Options): Middleware.Middleware<never, Backend | T
     return { ...request, tools: cache.offered }
   }
 
-  return Middleware.make<never, Backend | ToolContext>({
+  type Own = Tool.Services<Tools[keyof Tools][number]>
+  // Only the type of the options knows the needs of the tools.
+  const skillTools = Object.values(toolsBySkill).flat() as ReadonlyArray<Tool.Tool<Own>>
+  return Middleware.make<never, Backend | ToolContext | Own>({
     name,
-    state: [narrowed],
-    tools: [useSkill, leaveSkill],
+    state: [narrowed, withTools],
+    tools: [useSkill, leaveSkill, ...skillTools],
     prompt: Effect.fnUntraced(function* (run: Run) {
       if (isNewTask(run) && (yield* run.state.get(narrowed)) !== null) yield* run.state.set(narrowed, null)
       const { found } = yield* knownOf(run)
       yield* warn(run, found)
+      for (const skill of Object.keys(toolsBySkill)) {
+        if (found.skills.some((one) => one.name === skill)) continue
+        yield* run.warn("skill-invalid", `There are tools for the skill ${JSON.stringify(skill)}, which no source has.`)
+      }
       return list(found.skills, useTool)
     }),
     wrapModelCall: (request, next, run) =>
       request.purpose === turnPurpose
         ? Stream.unwrap(
-            Effect.map(Effect.zip(knownOf(run), run.state.get(narrowed)), ([cache, by]) =>
-              next(offer(cache, request, by))
+            Effect.map(
+              Effect.all([knownOf(run), run.state.get(narrowed), run.state.get(withTools)]),
+              ([cache, by, loaded]) => next(offer(cache, request, by, loaded))
             )
           )
         : next(request),

@@ -212,6 +212,31 @@ export default Extension.make({ name: "house", tools: [${tools.join(", ")}] })`
     )
   )
 
+  it.effect("come with skills: the module of a skill is code, and asked about on its own", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = program.folder()
+        const { run, sent } = yield* world(cwd, program.folder())
+        const mark = `import { writeFileSync } from "node:fs"\nwriteFileSync(${JSON.stringify(join(cwd, "ran"))}, "")\n`
+        put(cwd, {
+          ".claude/skills/tickets/SKILL.md": "---\nname: tickets\ndescription: Mends tickets.\n---\nRead it first.\n",
+          ".claude/skills/tickets/tools.ts": mark + source
+        })
+        // The skill alone brings no code.
+        const skill = yield* run(["trust", "add", "skill", "tickets"])
+        assert.strictEqual(skill.code, 0, skill.err)
+        const untrusted = yield* run(["run", "Go", "--yolo"])
+        assert.match(untrusted.err, /Left out, as it is not trusted: new extension tickets\/tools\.ts/)
+        assert.include(sent(), "Mends tickets.")
+        assert.isFalse(existsSync(join(cwd, "ran")))
+        const trusted = yield* run(["run", "Go", "--yolo", "--trust"])
+        assert.strictEqual(trusted.code, 0, trusted.err)
+        assert.include(sent(), '"name":"ticket"')
+        assert.isTrue(existsSync(join(cwd, "ran")))
+      })
+    )
+  )
+
   it.effect("that are none, hang, or lack a package are named, and the rest works", () =>
     Effect.scoped(
       Effect.gen(function* () {

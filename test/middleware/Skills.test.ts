@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { Agent, Approval, Backend, Message, Middleware, Ruling, Tool } from "effect-deepagents"
 import { Skills } from "effect-deepagents/middleware"
+import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { AgentTest, TestBackend, TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
 import { scaled } from "../scale.ts"
@@ -65,6 +66,62 @@ describe("Skills", () => {
       )
       assert.notInclude(prompt, "BODY")
     })
+  )
+
+  it.effect("the tools of a skill are offered and run once it was loaded, in later runs of the thread too", () =>
+    Effect.gen(function* () {
+      const withTools = Agent.make({
+        name: "agent",
+        prompt: "BASE",
+        tools: [tool("grep")],
+        middleware: [
+          Skills.make({
+            sources,
+            tools: { release: [tool("tag"), tool("publish")], narrow: [tool("measure")], gone: [tool("never")] }
+          })
+        ]
+      })
+      const { events } = yield* AgentTest.collect(withTools, "go", { threadId: "t" })
+      const { messages = [] } = (yield* SessionStore.checkpoint("t")) ?? {}
+      assert.deepStrictEqual(
+        events.flatMap((event) => (event._tag === "Warning" ? [event.message] : [])),
+        ['There are tools for the skill "gone", which no source has.']
+      )
+      const [unknown, loaded = "", ran, narrowed = ""] = answers(messages)
+      assert.include(unknown, "tag")
+      assert.notStrictEqual(unknown, "tag ran")
+      assert.match(loaded, /BODY\n\nFrom the next turn on you have the tools of this skill: tag, publish\.$/)
+      assert.strictEqual(ran, "tag ran")
+      // A skill that narrows the tools keeps its own.
+      assert.match(narrowed, /\(grep\)[^]*the tools of this skill: measure\.$/)
+      yield* Agent.run(withTools, "again", { threadId: "t" })
+      assert.deepStrictEqual(yield* toolsOf, [
+        ["grep", "use_skill"],
+        ["grep", "use_skill"],
+        ["grep", "use_skill", "tag", "publish"],
+        ["grep", "use_skill", "tag", "publish"],
+        ["grep", "leave_skill", "measure"],
+        ["grep", "use_skill", "tag", "publish", "measure"]
+      ])
+    }).pipe(
+      Effect.provide([
+        TestBackend.layer({
+          files: {
+            "/skills/user/release/SKILL.md": skill("release"),
+            "/skills/user/narrow/SKILL.md": skill("narrow", "allowed-tools: grep\n")
+          }
+        }),
+        TestChatModel.script([
+          TestChatModel.calls([call("tag")]),
+          TestChatModel.calls([use("release")]),
+          TestChatModel.calls([call("tag")]),
+          TestChatModel.calls([use("narrow")]),
+          "done",
+          "done"
+        ]),
+        SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))
+      ])
+    )
   )
 
   it.effect("without skills there is no section and no tool of it", () =>

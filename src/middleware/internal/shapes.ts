@@ -68,7 +68,7 @@ export const rubricGraded = "grade:f;maxRevisions?:n"
 
 export const rubricMake = "criteria?:s;each?:[s];threshold?:n;maxRevisions?:n"
 
-export const skillsMake = "sources:[s]"
+export const skillsMake = "sources:[s];tools?:<[~Tool:prepare~]>"
 
 export const subagentsMake = "agents:a;maxDepth?:n"
 

@@ -266,7 +266,27 @@ export const readTree = Effect.fnUntraced(function* (folder: Reader, at: string)
   return new Map([...files].toSorted(([left], [right]) => (left < right ? -1 : 1)))
 })
 
-/** Each skill of a folder as an item, with all its files. */
+/** The modules of a skill with its tools: the first one counts. */
+const toolModules = ["tools.ts", "tools.mts", "tools.js", "tools.mjs"]
+
+/** The tools of a skill as an item of their own: they are code, as an extension is. */
+const skillToolItems = (skill: Item, files: ReadonlyMap<string, SkillFile>): ReadonlyArray<Item> => {
+  const module = toolModules.find((name) => files.has(name))
+  const content = module === undefined ? undefined : files.get(module)
+  if (module === undefined || content === undefined) return []
+  return [
+    {
+      kind: "extension",
+      name: `${skill.name}/${module}`,
+      file: `${skill.file}/${module}`,
+      files: new Map([[module, content]]),
+      text: shownText(content.bytes),
+      gist: `runs code, the tools of the skill ${skill.name}`
+    }
+  ]
+}
+
+/** Each skill of a folder as an item, with all its files, and another item for its tools. */
 const skillItems =
   (at: string): Find =>
   (folder) =>
@@ -282,6 +302,7 @@ const skillItems =
           items.push({ ...item, text: "", problem })
         } else if (files.has("SKILL.md")) {
           items.push({ ...item, files, text: shownFiles(files), gist: `${files.size} files` })
+          items.push(...skillToolItems({ ...item, text: "" }, files))
         }
       }
       return items
