@@ -24,6 +24,7 @@ import * as Attached from "../support/effect/attached.ts"
 import { handlers } from "./internal/asking.ts"
 import { resourceTools } from "./internal/catalog/resourceTools.ts"
 import * as shapes from "./internal/shapes.ts"
+import { Calling } from "./McpApps.ts"
 import { McpError } from "./McpError.ts"
 import { McpServers, type ServerTool, type Service, type Status } from "./McpServers.ts"
 
@@ -72,6 +73,7 @@ const toolOf = (tool: ServerTool, servers: Service): Tool.Tool<Needs> => {
 }
 
 interface MadeTools {
+  readonly calling: string
   readonly of: ReadonlyArray<ServerTool>
   readonly reads: boolean
   readonly tools: ReadonlyArray<Tool.Tool<Needs>>
@@ -122,11 +124,16 @@ const parts = ({ resources = true, servers: wanted }: Options) => {
         yield* Effect.forEach(selection, (one) => warn(run, warnings, one), { discard: true })
         const last = toolsByService.get(servers)
         const reads = resources && (last?.reads === true || selection.some(({ hasResources }) => hasResources))
+        const calling = yield* Calling
         // The same array says that nothing changed.
-        if (last?.of === all && last.reads === reads) return last.tools
-        const own = wanted === undefined ? all : all.filter(({ server }) => wanted.includes(server))
+        if (last?.of === all && last.reads === reads && last.calling === calling) return last.tools
+        const own = all.filter(
+          ({ callers, server }) =>
+            (wanted?.includes(server) ?? true) &&
+            (callers?.some((one) => one === "model" || (one === "app" && server === calling)) ?? true)
+        )
         const tools = [...own.map((tool) => toolOf(tool, servers)), ...(reads ? resourceTools(servers, wanted) : [])]
-        toolsByService.set(servers, { of: all, reads, tools })
+        toolsByService.set(servers, { calling, of: all, reads, tools })
         return tools
       })
   }

@@ -37,6 +37,7 @@ import { makeCatalog } from "./internal/catalog/catalog.ts"
 import * as Lists from "./internal/catalog/lists.ts"
 import { resultOf } from "./internal/catalog/results.ts"
 import type {
+  App,
   CallOptions,
   Completable,
   Prompt,
@@ -54,7 +55,7 @@ import { McpAuthorization } from "./McpAuthorization.ts"
 import type { Secret, Server, Servers } from "./McpConfig.ts"
 import { McpError } from "./McpError.ts"
 
-export type { CallOptions, Prompt, Resource, Result, ServerTool, Status } from "./internal/model.ts"
+export type { App, CallOptions, Prompt, Resource, Result, ServerTool, Status } from "./internal/model.ts"
 
 /**
  * The operations. Operations on all servers skip unavailable ones: {@link Status} says why.
@@ -64,6 +65,7 @@ export type { CallOptions, Prompt, Resource, Result, ServerTool, Status } from "
  * - `call`: calls a tool outside of an agent (inside, use `Mcp.make`)
  * - `prompts`, `resources`: of all servers, or of a single one
  * - `read`: the content under a URI of a server
+ * - `app`: the interface of a tool (MCP Apps), by its address
  * - `updates`: a value after each change of a watched resource, also across reconnections
  * - `complete`: values for the beginning of an argument, at most 100
  * - `reconnect`: connects to a server immediately, or again
@@ -81,6 +83,7 @@ export interface Service {
   readonly prompts: Effect.Effect<ReadonlyArray<Prompt>>
   readonly resources: (server?: string) => Effect.Effect<ReadonlyArray<Resource>, McpError>
   readonly read: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ResourceContent>, McpError>
+  readonly app: (server: string, uri: string) => Effect.Effect<App, McpError>
   readonly updates: (server: string, uri: string) => Stream.Stream<void, McpError>
   readonly complete: (
     server: string,
@@ -127,6 +130,8 @@ export interface Options {
         readonly version: string
       }
     | undefined
+  /** Tells servers that somebody sees the interfaces of their tools (MCP Apps). Default: `false`. */
+  readonly apps?: boolean | undefined
   /** The largest message in bytes. A call with a larger answer fails, and the connection stays. Default: 16 MiB. */
   readonly maxMessage?: number | undefined
 }
@@ -213,6 +218,7 @@ const make = (servers: Servers, options: Options) =>
       authorize: yield* McpAuthorization,
       client: options.client ?? { name: "effect-deepagents", version: "0.1.0" },
       roots: (options.roots ?? []).map(rootOf),
+      apps: options.apps === true,
       maxMessage: options.maxMessage ?? 16 * 1024 * 1024,
       starting: yield* Semaphore.make(1)
     }

@@ -1,5 +1,6 @@
 /** Model Context Protocol: the tools of any server in an agent. */
 export * as Mcp from "./Mcp.ts"
+export * as McpApps from "./McpApps.ts"
 export * as McpAuthorization from "./McpAuthorization.ts"
 export * as McpBackend from "./McpBackend.ts"
 export * as McpCatalogue from "./McpCatalogue.ts"

@@ -1,6 +1,7 @@
 /** The whole page. */
 import * as Effect from "effect/Effect"
 import { useEffect, useRef } from "preact/hooks"
+import { AppView } from "./apps.ts"
 import * as Client from "./client.ts"
 import { Composer } from "./composer.ts"
 import { type Children, type Element, h, unseen, use } from "./element.ts"
@@ -40,6 +41,8 @@ const toolsOf = (state: Page.State, moment: Moment): Tools => ({
   isIdle: !Page.isWorking(state),
   onFork: (item) => Page.update({ turningBack: { item, how: "fork" } }),
   onRewind: (item) => Page.update({ turningBack: { item, how: "rewind" } }),
+  hasApp: (name) => state.appTools.includes(name),
+  onApp: (call) => Page.update({ app: call }),
   listingAt: (key) => listingAt(moment, key)
 })
 
@@ -249,6 +252,22 @@ const composer = (state: Page.State): Element =>
       )
   })
 
+const isDark = ({ theme }: Page.State): boolean =>
+  theme === "dark" || (theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches)
+
+const openApp = (state: Page.State): Element | null => {
+  const { app, thread } = state
+  if (app === undefined || thread === undefined) return null
+  return use(AppView, {
+    key: `${thread} ${app}`,
+    thread,
+    call: app,
+    theme: isDark(state) ? "dark" : "light",
+    onCall: Page.callForApp(thread, app),
+    onClose: () => Page.update({ app: undefined })
+  })
+}
+
 const conversation = (state: Page.State, now: number): Element => {
   const { link, moment, thread } = state
   const isOff = link._tag !== "Live"
@@ -373,6 +392,7 @@ export const App = ({ state }: { readonly state: Page.State }): Element => {
       banner(state, now),
       problem(state),
       place === "inbox" ? inbox(state) : place === "files" ? files(state) : conversation(state, now),
+      place === "thread" ? openApp(state) : null,
       place === "thread" ? composer(state) : null,
       h("div", { class: "unseen", role: "status", "aria-live": "polite" }, announcement(state))
     ),

@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import { decode as decodeEvent } from "../core/AgentEvent.ts"
 import { type Decision, Request } from "../core/Approval.ts"
 import type { Block } from "../core/Content.ts"
+import { JsonObject } from "../core/Json.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeParser, type Packet } from "./sse.ts"
 import type { Frame } from "./transcript.ts"
@@ -42,7 +43,8 @@ const Offers = Schema.Struct({
   agents: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) })),
   models: Schema.optionalKey(Schema.Array(Schema.String)),
   modes: Schema.optionalKey(Schema.Array(Schema.String)),
-  files: Schema.optionalKey(Schema.Boolean)
+  files: Schema.optionalKey(Schema.Boolean),
+  apps: Schema.optionalKey(Schema.Boolean)
 })
 export type Agents = (typeof Offers.Type)["agents"]
 
@@ -202,6 +204,30 @@ export const fileText = (thread: string, path: string, line = 1, column = 0) =>
 
 /** The address of a file's bytes, which the server gives as a download only. */
 export const addressOf = (thread: string, path: string) => of(thread, `files/content${at(path)}`)
+
+const AppTools = Schema.Struct({ tools: Schema.Array(Schema.String) })
+
+/** The tools whose results have an app, by name. */
+export const appTools = (thread: string) => Effect.map(ask(AppTools, "GET", of(thread, "apps")), ({ tools }) => tools)
+
+const App = Schema.Struct({
+  server: Schema.String,
+  tool: Schema.String,
+  arguments: JsonObject,
+  result: Schema.optionalKey(Schema.Struct({ text: Schema.String, isError: Schema.Boolean })),
+  origins: Schema.Array(Schema.String)
+})
+export type App = typeof App.Type
+
+/** Describes the app of a call. */
+export const app = (thread: string, call: string) => ask(App, "GET", of(thread, `app?call=${encodeURIComponent(call)}`))
+
+/** The address of an app's frame. It reaches the allowed origins only. */
+export const appFrameOf = (thread: string, call: string, allowed: ReadonlyArray<string>) =>
+  of(thread, `app/frame?${new URLSearchParams([["call", call], ...allowed.map((one) => ["allow", one])])}`)
+
+/** Posts a call of an app. */
+export const callApp = (thread: string, body: object) => tell("POST", of(thread, "app"), body)
 
 /** Makes a frame of a packet; `undefined` for packets that this page does not know, such as events of later versions. */
 const frameOf = Effect.fnUntraced(function* ({ data, event, id }: Packet) {

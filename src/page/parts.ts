@@ -13,6 +13,9 @@ export interface Tools {
   readonly onRewind: (item: Item) => void
   readonly onFork: (item: Item) => void
   readonly isIdle: boolean
+  /** Reports whether the result of a tool has an app. */
+  readonly hasApp: (name: string) => boolean
+  readonly onApp: (call: string) => void
   /** The whole listing that a piece begins. */
   readonly listingAt: (key: number) => string
 }
@@ -147,7 +150,7 @@ const code = (item: Item, part: Of<"code">, { listingAt }: Tools): Element =>
 /** The length of a gist that its line may cut, in characters. */
 const longGist = 40
 
-const tool = (item: Item, part: Of<"tool">, { openKeys }: Tools): Element => {
+const tool = (item: Item, part: Of<"tool">, { hasApp, onApp, openKeys }: Tools): Element => {
   const { diff: changes, gist, isError, millis, name, output, summary } = part
   const line = [
     h("span", { class: `dot ${isError ? "bad" : "good"}` }),
@@ -157,7 +160,8 @@ const tool = (item: Item, part: Of<"tool">, { openKeys }: Tools): Element => {
     h("span", { class: "quiet sum" }, summary),
     millis >= 1_000 ? h("span", { class: "quiet time" }, Format.duration(millis)) : null
   ]
-  return fold(
+  const { call } = item
+  const whole = fold(
     openKeys,
     `tool ${item.key}`,
     line,
@@ -168,6 +172,19 @@ const tool = (item: Item, part: Of<"tool">, { openKeys }: Tools): Element => {
     ],
     `fold tool ${isError ? "bad" : ""}`
   )
+  return call === undefined || !hasApp(call.name)
+    ? whole
+    : h(
+        "div",
+        null,
+        whole,
+        h(
+          "button",
+          { type: "button", class: "plain", onClick: () => onApp(call.id) },
+          "Open app",
+          unseen(` of ${name}`)
+        )
+      )
 }
 
 const subagent = ({ calls, millis, outcome, path, task, usage }: Of<"subagent">): Element =>

@@ -5,6 +5,8 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type { Decision } from "../core/Approval.ts"
+import type { JsonObject } from "../core/Json.ts"
+import { callTool, dropCalls, settleCalls } from "./appCalls.ts"
 import * as Client from "./client.ts"
 import type { Files } from "./files.ts"
 import { type Item, makeReader, type Moment, type Reader } from "./transcript.ts"
@@ -34,6 +36,11 @@ export interface State {
   readonly mode: string | undefined
   /** Reports whether the server shows the files of threads. */
   readonly hasFiles: boolean
+  readonly hasApps: boolean
+  /** The tools whose results have an app, by name. */
+  readonly appTools: ReadonlyArray<string>
+  /** The call whose app is open. */
+  readonly app: string | undefined
   readonly files: Files | undefined
   readonly threads: ReadonlyArray<Client.Thread>
   readonly next: string | undefined
@@ -70,6 +77,9 @@ let now: State = {
   modes: [],
   mode: undefined,
   hasFiles: false,
+  hasApps: false,
+  appTools: [],
+  app: undefined,
   files: undefined,
   threads: [],
   next: undefined,
@@ -183,6 +193,7 @@ const follow = Effect.fnUntraced(function* (thread: string) {
         take: (frames) => {
           const before = reader.now().view.status
           for (const frame of frames) reader.read(frame)
+          settleCalls(frames)
           const moment = reader.now()
           update({ moment })
           if (moment.view.status === "working") Effect.runFork(Effect.ignore(checkState(thread, reader)))
@@ -215,12 +226,14 @@ const stopFollowing = (): void => {
 /** Shows a thread, or an empty page for a new one. */
 export const openThread = (thread: string | undefined): void => {
   stopFollowing()
+  dropCalls()
   update({
     place: "thread",
     thread,
     moment: undefined,
     model: undefined,
     mode: undefined,
+    app: undefined,
     files: undefined,
     link: { _tag: thread === undefined ? "Closed" : "Connecting" },
     problem: undefined,
@@ -228,7 +241,9 @@ export const openThread = (thread: string | undefined): void => {
   })
   const hash = thread === undefined ? "#/" : `#/${encodeURIComponent(thread)}`
   if (location.hash !== hash) history.pushState(null, "", hash)
-  if (thread !== undefined) following = Effect.runFork(follow(thread))
+  if (thread === undefined) return
+  following = Effect.runFork(follow(thread))
+  if (now.hasApps) act(Effect.map(Client.appTools(thread), (appTools) => update({ appTools })))
 }
 
 /** Shows the files of the thread, from its working folder on. */
@@ -305,6 +320,10 @@ export const send = Effect.fnUntraced(function* (input: Client.Words, how: "inpu
   yield* tellChange
 })
 
+/** Calls a tool of its own server for the app that is open. */
+export const callForApp = (thread: string, call: string) => (tool: string, args: JsonObject) =>
+  callTool(thread, { call, agent: now.agent, tool, arguments: args }, makeId())
+
 export const decide = Effect.fnUntraced(function* (thread: string, decision: Decision) {
   yield* Client.decide(thread, [decision])
   yield* tellChange
@@ -368,10 +387,10 @@ const threadInAddress = (): string | undefined => {
 
 /** Enters with the session that the browser has. */
 const enter = Effect.gen(function* () {
-  const { agents, files: hasFiles = false, models = [], modes = [] } = yield* Client.offers
+  const { agents, apps: hasApps = false, files: hasFiles = false, models = [], modes = [] } = yield* Client.offers
   const storedName = localStorage.getItem("agent")
   const agent = agents.find(({ name }) => name === storedName)?.name ?? agents[0]?.name ?? ""
-  update({ access: "open", agents, agent, hasFiles, models, modes })
+  update({ access: "open", agents, agent, hasApps, hasFiles, models, modes })
   yield* loadThreads
   openThread(threadInAddress())
 })

@@ -19,6 +19,8 @@ export interface Item {
   readonly part: View.Part
   readonly messageId?: string
   readonly pictures?: ReadonlyArray<string>
+  /** The call of a finished part of the outermost run. */
+  readonly call?: { readonly id: string; readonly name: string }
 }
 
 /** The state at one moment. `count` items of the list belong to it. */
@@ -140,7 +142,8 @@ const goBack = (book: Book): void => {
 const take = (book: Book, event: AgentEvent, more: Partial<Item> = {}): void => {
   const { items, moment } = book
   const [view, parts] = View.reduce(moment.view, event)
-  for (const part of parts) items.push({ ...(part.kind === "user" ? more : {}), key: items.length, part })
+  for (const part of parts)
+    items.push({ ...(part.kind === "user" || part.kind === "tool" ? more : {}), key: items.length, part })
   book.moment = { ...moment, view, tree: Tree.reduce(moment.tree, event), count: items.length }
 }
 
@@ -267,7 +270,8 @@ const fold = (book: Book, event: AgentEvent): void => {
   if (event._tag === "MessageAppended") {
     if (isRoot) addMessage(book, event)
   } else if (isCall(event)) {
-    if (isOpenCall(book, event)) take(book, event)
+    const more = isRoot && event._tag !== "ToolCallDelta" ? { call: { id: event.callId, name: event.toolName } } : {}
+    if (isOpenCall(book, event)) take(book, event, more)
   } else if (event._tag === "ApprovalRequested") addRequest(book, event)
   else if (event._tag === "ApprovalResolved") resolveRequest(book, event)
   else if (!isRoot) take(book, event)

@@ -38,8 +38,10 @@ import type { BackendError } from "../core/BackendError.ts"
 import { ChatModel, type Service as ChatModelService } from "../core/ChatModel.ts"
 import type { Journal } from "../core/Journal.ts"
 import { SessionStore } from "../core/SessionStore.ts"
+import type { Service as McpServers } from "../mcp/McpServers.ts"
 import { Storage } from "../stores/Storage.ts"
 import { makeLayerCheck } from "../support/options/check.ts"
+import { makeAppRoutes } from "./internal/apps/routes.ts"
 import * as ClusterClient from "./internal/cluster/client.ts"
 import * as ClusterOwner from "./internal/cluster/owner.ts"
 import {
@@ -216,6 +218,11 @@ export interface HttpOptions {
    * served.
    */
   readonly files?: ((thread: ThreadRef) => Effect.Effect<Backend, BackendError>) | undefined
+  /**
+   * Gives the MCP servers of a thread, whose interfaces (MCP Apps) the page shows in a sandbox. Connect them with `apps:
+   * true`. Default: none are shown.
+   */
+  readonly apps?: ((thread: ThreadRef) => Effect.Effect<Pick<McpServers, "app" | "tools">>) | undefined
 }
 
 const refuseHttp = makeLayerCheck("Server.http", shapes.serverHttp)
@@ -235,12 +242,14 @@ export const http = (options?: HttpOptions): Layer.Layer<never, never, HttpRoute
         store: yield* SessionStore,
         beats: yield* makeBeats,
         hasFiles: options?.files !== undefined,
+        hasApps: options?.apps !== undefined,
         count: yield* makeRate(options?.rate)
       }
-      const { files, page = false } = options ?? {}
+      const { apps, files, page = false } = options ?? {}
       const fileRoutes = files === undefined ? [] : makeFileRoutes(files)
+      const appRoutes = apps === undefined ? [] : makeAppRoutes(apps)
       const pages = page === false ? [] : makePageRoutes(page === true ? undefined : page)
-      yield* addRoutes(door, [...makeRoutes(options?.protocols ?? [], fileRoutes), ...pages])
+      yield* addRoutes(door, [...makeRoutes(options?.protocols ?? [], [...fileRoutes, ...appRoutes]), ...pages])
     })
   )
 

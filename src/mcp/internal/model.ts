@@ -20,6 +20,10 @@ export interface ServerTool {
   readonly description: string
   readonly parameters: JsonObject
   readonly annotations: Annotations
+  /** The address of the interface that shows its results (MCP Apps): a resource of its server. */
+  readonly app?: string
+  /** Its callers: models, and the interfaces of its server. Missing: both. */
+  readonly callers?: ReadonlyArray<"app" | "model">
   readonly digest: () => string
 }
 
@@ -81,6 +85,16 @@ export interface Resource {
 export type ResourceContent =
   | { readonly uri: string; readonly mimeType: string | undefined; readonly text: string }
   | { readonly uri: string; readonly mimeType: string | undefined; readonly base64: string }
+
+/**
+ * The interface of a tool (MCP Apps): a page of HTML, and the origins that it wants to ask (`connect`) and to load scripts,
+ * styles and pictures from (`resources`). It is a stranger's program: show it in a sandbox only.
+ */
+export interface App {
+  readonly html: string
+  readonly connect: ReadonlyArray<string>
+  readonly resources: ReadonlyArray<string>
+}
 
 /** The thing whose argument is completed: a prompt by its name, or a template of resources. */
 export type Completable = { readonly prompt: string } | { readonly template: string }

@@ -6,4 +6,4 @@ export const mcpMake = "servers?:[s];resources?:b"
 
 export const mcpOAuthLayer = "tenant:s;redirect?:o;open:f;clientName?:s;clientMetadataUrl?:s;assertion?:f"
 
-export const mcpServersLayer = "roots?:[s];client?:{name:s;version:s};maxMessage?:n"
+export const mcpServersLayer = "roots?:[s];client?:{name:s;version:s};apps?:b;maxMessage?:n"

@@ -5,6 +5,7 @@ import { Decision } from "../../core/Approval.ts"
 import { HumanMessage } from "../../core/Message.ts"
 import type { Table } from "../../stores/Storage.ts"
 import { sha256 } from "../../support/store/hash.ts"
+import { AppCall } from "./apps/calls.ts"
 import { Position } from "./position.ts"
 import { RunsError } from "./service.ts"
 import { Principal } from "./tenant.ts"
@@ -20,6 +21,8 @@ export const Mail = Schema.Struct({
   position: Position,
   /** The mode of an input, if it has another one than the default. */
   mode: Schema.optionalKey(Schema.String),
+  /** The call of an interface that the input stands for. */
+  call: Schema.optionalKey(AppCall),
   push: Schema.Union([
     Schema.TaggedStruct("Input", { message: HumanMessage }),
     Schema.TaggedStruct("Decisions", { decisions: Schema.Array(Decision) })

@@ -7,6 +7,7 @@ import type { Decision, Request } from "../../core/Approval.ts"
 import type { HumanMessage } from "../../core/Message.ts"
 import type { SessionError } from "../../core/SessionError.ts"
 import { TaggedError } from "../../support/effect/taggedError.ts"
+import type { AppCall } from "./apps/calls.ts"
 import type { Frame, Position } from "./position.ts"
 import type { ThreadRef } from "./tenant.ts"
 
@@ -76,6 +77,11 @@ export interface Input {
    * Default: the choice of an earlier input.
    */
   readonly mode?: string | null | undefined
+  /**
+   * The call of an interface (MCP Apps) that the input stands for. Its run makes the call in place of the model's first turn,
+   * through all gates of the agent, and the model is not asked. For agents without a model of their own. Default: none.
+   */
+  readonly call?: AppCall | undefined
   /** Decides about an input while a run is at work: it waits, or fails with `Busy`. Default: `"queue"`. */
   readonly busy?: "queue" | "refuse" | undefined
 }

@@ -27,7 +27,7 @@ export const schedulesAdd = "name:s;cron:s;timeZone?:s;tenant:s;agent:s;thread:s
 export const serverBearer = "verify:f"
 
 export const serverHttp =
-  "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['a2a''agUi''aiSdk''langGraph''openAi'];rate?:n;files?:f"
+  "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['a2a''agUi''aiSdk''langGraph''openAi'];rate?:n;files?:f;apps?:f"
 
 export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b;models?:<~effect/Layer~>;modes?:[s]"
 

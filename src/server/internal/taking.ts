@@ -12,6 +12,7 @@ import { orNothing, pendingOf, toMessage } from "../../durable/planning.ts"
 import { loadThread } from "../../sessions/journal.ts"
 import { defined } from "../../support/json/defined.ts"
 import { didYouMean, nameProblem } from "../../support/text/names.ts"
+import { sourceOf } from "./apps/calls.ts"
 import { choicesIn, keepChoices } from "./choices.ts"
 import * as Log from "./log.ts"
 import type { Mail } from "./mailbox.ts"
@@ -74,7 +75,7 @@ const take = Effect.fnUntraced(function* (
   registry: Registry,
   { id, principal }: ThreadRef,
   named: NamedThread,
-  mail: Pick<Mail, "agent" | "id" | "mode" | "push">,
+  mail: Pick<Mail, "agent" | "call" | "id" | "mode" | "push">,
   isDone: Effect.Effect<boolean, RunsError | SessionError>
 ): Effect.fn.Return<Acceptance, RunsError | SessionError, Scope> {
   yield* Owner.check(registry.owner, id)
@@ -136,7 +137,7 @@ const checkChoice = (
 
 /** Takes inputs. */
 export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
-  Effect.fnUntraced(function* (thread, { agent, busy, id = makeId(), input, mode, model }) {
+  Effect.fnUntraced(function* (thread, { agent, busy, call, id = makeId(), input, mode, model }) {
     const named = yield* openThread(thread)
     if (!Object.hasOwn(registry.agents, agent)) {
       return yield* refuse(
@@ -149,7 +150,7 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
     yield* checkChoice("mode", mode, registry.modes, thread)
     const problem = nameProblem(id, 255)
     if (problem !== undefined) return yield* refuse("InvalidInput", thread.id, `the id of the input: ${problem}`)
-    const message = toMessage(input, id)
+    const message = { ...toMessage(input, id), ...defined({ source: call === undefined ? undefined : sourceOf(call) }) }
     const before = yield* orNothing(named.store.leaf(thread.id), nowhere)
     const mail = yield* registry.mailbox.get(named.baseId, id)
     if (mail?.push._tag === "Input") {
@@ -186,7 +187,7 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
       registry,
       thread,
       named,
-      { agent, id, push, ...defined({ mode: modeName ?? undefined }) },
+      { agent, id, push, ...defined({ call, mode: modeName ?? undefined }) },
       isDone
     )
   })

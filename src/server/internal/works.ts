@@ -8,14 +8,16 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Agent from "../../core/Agent.ts"
 import type { AgentEvent } from "../../core/AgentEvent.ts"
-import { ChatModel, type Service as ChatModelService } from "../../core/ChatModel.ts"
+import { absent, ChatModel, type Service as ChatModelService } from "../../core/ChatModel.ts"
 import { Journal } from "../../core/Journal.ts"
 import { type HumanMessage, makeId } from "../../core/Message.ts"
 import type { Leaf, NewEntry, Service } from "../../core/SessionStore.ts"
 import { zero } from "../../core/Usage.ts"
 import { codecs, orNothing, plan } from "../../durable/planning.ts"
+import { Calling } from "../../mcp/McpApps.ts"
 import { watch } from "../../sessions/decorated.ts"
-import { makeJournal } from "../../sessions/journal.ts"
+import { loadThread, makeJournal } from "../../sessions/journal.ts"
+import { callingModel, lastInput, serverOf } from "./apps/calls.ts"
 import { Mode, readChoices } from "./choices.ts"
 import * as Log from "./log.ts"
 import type { Mail, Mailbox } from "./mailbox.ts"
@@ -206,17 +208,33 @@ const turn = Effect.fnUntraced(function* (registry: Registry, work: Work, mail: 
   return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 }, Effect.scoped)
 
+/** The server whose interface began the work of mail; `undefined` for the words of a person. */
+const readCaller = ({ base }: Registry, { push, threadId }: Mail): Effect.Effect<string | undefined> =>
+  push._tag === "Input"
+    ? Effect.succeed(serverOf(push.message))
+    : Effect.orElseSucceed(
+        Effect.map(loadThread(base, threadId), ({ checkpoint }) => {
+          const messages = checkpoint?.messages ?? []
+          return serverOf(messages[lastInput(messages)])
+        }),
+        () => undefined
+      )
+
 /** Gives the services of a run: who asks, and the mode and the model of the thread. An input has the mode of its time. */
-const servicesOf = Effect.fnUntraced(function* (
-  { base, context, models, modes }: Registry,
-  { mode: ofInput, principal, push, threadId }: Mail
-) {
+const servicesOf = Effect.fnUntraced(function* (registry: Registry, mail: Mail) {
+  const { base, context, models, modes } = registry
+  const { call, id, mode: ofInput, principal, push, threadId } = mail
   const choices = yield* readChoices(base, threadId)
   const wanted = push._tag === "Input" ? ofInput : choices.mode
   const mode = modes.find((one) => one === wanted) ?? modes[0] ?? ""
   const services = Context.add(Context.add(context, Caller, principal), Mode, mode)
   const name = choices.model
   const model = name !== undefined && Object.hasOwn(models, name) ? models[name] : undefined
+  const caller = yield* readCaller(registry, mail)
+  if (caller !== undefined) {
+    const real = yield* model ?? Effect.succeed(Context.getOrElse(context, ChatModel, () => absent))
+    return Context.add(services, ChatModel, callingModel(real, call, id)).pipe(Context.add(Calling, caller))
+  }
   if (model !== undefined) return Context.add(services, ChatModel, yield* model)
   if (name !== undefined)
     yield* Effect.logWarning("The model of a thread is not offered any more: its run has the default")

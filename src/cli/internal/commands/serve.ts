@@ -136,14 +136,16 @@ export const serve = Effect.fnUntraced(
     if (open && !sendable.test(secret)) {
       return yield* fail("usage", "DEEPAGENTS_SERVE_TOKEN: a token has letters, digits and - . _ ~ + / =.")
     }
-    const { app, database, files, folder, runs, tenant } = yield* openRuns(given)
+    const { app, apps, database, files, folder, runs, tenant } = yield* openRuns(given)
     const file = join(folder, "server.json")
     const token = yield* readToken(file)
     const auth = open ? yield* bearerOf(secret, tenant) : Server.loopback({ token: Redacted.make(token), tenant })
-    const routes = Server.http({ page: true, hosts: hostsOf(options), files: () => Effect.succeed(files) }).pipe(
-      Layer.provide(runs),
-      Layer.provideMerge(auth)
-    )
+    const routes = Server.http({
+      page: true,
+      hosts: hostsOf(options),
+      files: () => Effect.succeed(files),
+      ...(apps === undefined ? {} : { apps: () => Effect.succeed(apps) })
+    }).pipe(Layer.provide(runs), Layer.provideMerge(auth))
     const server = HttpRouter.serve(routes, {
       disableLogger: true,
       disableListenLog: true

@@ -122,7 +122,8 @@ export const serversLayer = <E = never>(
   servers: ReadonlyArray<FoundServer>,
   authorization: Authorization<E> = servers.some(({ server }) => server.type !== "stdio")
     ? storedTokens(places)
-    : Layer.empty
+    : Layer.empty,
+  apps = false
 ): Layer.Layer<McpServers.McpServers, E, NodeServices> =>
   McpServers.layer(
     Object.fromEntries(
@@ -131,7 +132,7 @@ export const serversLayer = <E = never>(
         server.type === "stdio" ? { ...server, cwd: server.cwd ?? places.project } : server
       ])
     ),
-    { roots: [places.project], client: { name: "deepagents", version: manifest.version } }
+    { roots: [places.project], apps, client: { name: "deepagents", version: manifest.version } }
   ).pipe(Layer.provide([FetchHttpClient.layer, authorization]))
 
 /** A tested server: its status, and the problems with its tools. */

@@ -168,10 +168,10 @@ const web = (
   )
 
 /** Connects to all servers until the scope ends, for all runs of a chat. */
-export const connected = Effect.fnUntraced(function* (context: Context) {
+export const connected = Effect.fnUntraced(function* (context: Context, hasApps = false) {
   const { servers } = yield* findServers(context.places, context.project, context.handed)
   if (servers.length === 0) return context
-  const services = yield* Layer.build(serversLayer(context.places, servers))
+  const services = yield* Layer.build(serversLayer(context.places, servers, undefined, hasApps))
   return { ...context, servers: ContextOf.get(services, McpServers) } satisfies Context
 })
 

@@ -149,7 +149,7 @@ export const openRuns = Effect.fnUntraced(function* (given: Context) {
   }
   const modes = modesOf(given)
   const mode = Effect.map(Server.Mode, (now) => modes.find((one) => one === now) ?? modes[0] ?? "ask")
-  const app = yield* openApp({ ...(yield* connected(given)), mode, model: modelNow })
+  const app = yield* openApp({ ...(yield* connected(given, true)), mode, model: modelNow })
   for (const problem of app.problems) yield* tell(`! ${visible(problem)}`)
   const machine = yield* Layer.build(app.files(`serve-${name}`))
   const model = yield* Layer.build(app.chatModel)
@@ -165,5 +165,13 @@ export const openRuns = Effect.fnUntraced(function* (given: Context) {
       : Layer.provide(Server.layerCluster(agents, { models, modes }), cluster)
   const runs = own.pipe(Layer.provide([webhooks, Layer.succeedContext(model)]), Layer.provideMerge(storage))
   const files = ContextOf.get(machine, Backend)
-  return { app, database, files, folder, tenant, runs: Schedules.layer.pipe(Layer.provideMerge(runs)) }
+  return {
+    app,
+    apps: app.context.servers,
+    database,
+    files,
+    folder,
+    tenant,
+    runs: Schedules.layer.pipe(Layer.provideMerge(runs))
+  }
 })

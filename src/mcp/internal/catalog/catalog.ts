@@ -13,6 +13,7 @@ import type { Server } from "../../McpConfig.ts"
 import type { ServerTool } from "../model.ts"
 import type { SiftedTools } from "../wire/sift.ts"
 import type { SupervisedServer } from "../wire/supervisor.ts"
+import { appOf } from "./apps.ts"
 import { nameAll } from "./names.ts"
 
 const digestOf = ({ annotations, description, inputSchema, outputSchema }: Tool): string =>
@@ -42,6 +43,7 @@ const toolOf = (server: string, definition: Tool): Omit<ServerTool, "name"> => {
       idempotent: idempotentHint,
       openWorld: openWorldHint
     }),
+    ...appOf(definition),
     digest: once(() => digestOf(definition))
   }
 }

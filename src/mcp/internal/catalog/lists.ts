@@ -8,9 +8,10 @@ import { cut } from "../../../support/text/text.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
 import type { McpError } from "../../McpError.ts"
 import * as Errors from "../errors.ts"
-import type { Completable, Prompt, Resource, ResourceContent } from "../model.ts"
+import type { App, Completable, Prompt, Resource, ResourceContent } from "../model.ts"
 import type { Session } from "../wire/session.ts"
 import type { SupervisedServer } from "../wire/supervisor.ts"
+import { readApp } from "./apps.ts"
 import { blockOf, messagesOf, resourceContent } from "./results.ts"
 
 const about = (text: string | undefined): string => cut(visible(text ?? ""), 2_000)
@@ -141,6 +142,8 @@ export const make = (
           (await client.readResource({ uri }, { signal, cacheMode: "refresh" })).contents.map(resourceContent)
         )
       ),
+    app: (name: string, uri: string): Effect.Effect<App, McpError> =>
+      Effect.flatMap(sessionOf(name), (session) => readApp(name, session, uri)),
     updates: (name: string, uri: string): Stream.Stream<void, McpError> =>
       Stream.unwrap(
         Effect.map(find(name), ({ state }) =>

@@ -39,6 +39,8 @@ export interface Surroundings {
   readonly authorize: Authorize | undefined
   readonly client: { readonly name: string; readonly version: string }
   readonly roots: ReadonlyArray<{ readonly uri: string; readonly name?: string }>
+  /** Reports whether somebody sees the interfaces of tools. */
+  readonly apps: boolean
   readonly maxMessage: number
   /**
    * The system starts one process after the other in any case. Taken in turns, the first server is spoken to while the
@@ -88,6 +90,9 @@ const unattributed = "this client can't tell which of its calls this belongs to"
 const answered = <A>(answer: Deferred.Deferred<A, string>): Promise<A> =>
   observed(Effect.runPromise(Effect.mapError(Deferred.await(answer), (problem) => new Error(problem))))
 
+/** The extension by which a client tells servers that it shows interfaces (MCP Apps). */
+const interfaces = { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } }
+
 /** Makes the client, with the answers to a server's questions. */
 const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: ReadonlySet<Call.OpenCall>) => {
   const { config, traits } = target
@@ -110,7 +115,8 @@ const makeClient = (sdk: Sdk, target: Target, around: Surroundings, open: Readon
     capabilities: {
       elicitation: { form: { applyDefaults: true }, url: {} },
       ...(around.roots.length > 0 ? { roots: { listChanged: false } } : {}),
-      ...(samples ? { sampling: {} } : {})
+      ...(samples ? { sampling: {} } : {}),
+      ...(around.apps ? { extensions: interfaces } : {})
     },
     versionNegotiation: {
       mode: traits.isLegacy || config.type === "sse" ? "legacy" : "auto",

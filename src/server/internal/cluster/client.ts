@@ -89,8 +89,10 @@ export const make = Effect.fnUntraced(function* ({
     agents: listAgents(agents),
     models: Object.keys(models),
     modes,
-    start: (thread, { agent, busy, id = makeId(), input, mode, model }) =>
-      ask(thread, (to, name) => to.Start({ ...name, input: { agent, input, id, ...defined({ busy, mode, model }) } })),
+    start: (thread, { agent, busy, call, id = makeId(), input, mode, model }) =>
+      ask(thread, (to, name) =>
+        to.Start({ ...name, input: { agent, input, id, ...defined({ busy, call, mode, model }) } })
+      ),
     decide: (thread, decisions) => ask(thread, (to, name) => to.Decide({ ...name, decisions })),
     steer: (thread, input) => withoutStore(ask(thread, (to, name) => to.Steer({ ...name, input }))),
     cancel: (thread) => withoutStore(ask(thread, (to, name) => to.Cancel(name))),

@@ -7,6 +7,7 @@ import { AgentEvent } from "../../../core/AgentEvent.ts"
 import { Decision, Request } from "../../../core/Approval.ts"
 import { HumanMessage } from "../../../core/Message.ts"
 import { SessionError } from "../../../core/SessionError.ts"
+import { AppCall } from "../apps/calls.ts"
 import { Position } from "../position.ts"
 import { RunsError } from "../service.ts"
 import { Principal } from "../tenant.ts"
@@ -20,6 +21,7 @@ const Input = Schema.Struct({
   id: Schema.String,
   model: Schema.optionalKey(Schema.NullOr(Schema.String)),
   mode: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  call: Schema.optionalKey(AppCall),
   busy: Schema.optionalKey(Schema.Literals(["queue", "refuse"]))
 })
 

@@ -22,6 +22,8 @@ export interface Door {
   readonly beats: Beats
   /** Reports whether the routes of files are there. */
   readonly hasFiles: boolean
+  /** Reports whether the routes of apps are there. */
+  readonly hasApps: boolean
   readonly count: Count
 }
 

@@ -24,7 +24,8 @@ const agents = route({
         agents: door.runs.agents,
         ...(door.runs.models.length > 0 ? { models: door.runs.models } : {}),
         ...(door.runs.modes.length > 0 ? { modes: door.runs.modes } : {}),
-        ...(door.hasFiles ? { files: true } : {})
+        ...(door.hasFiles ? { files: true } : {}),
+        ...(door.hasApps ? { apps: true } : {})
       })
     )
 })
