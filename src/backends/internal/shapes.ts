@@ -36,6 +36,9 @@ export const hostFilesMake = "cwd:s;folders?:a~effect/Effect~;scratch?:s;advise?
 export const hostShellMake =
   "ripgrep?:bs;maxFileSize?:n;cwd:s;folders?:a~effect/Effect~;scratch?:s;advise?:f;env?:o;shell?:s;outputLimit?:n"
 
+export const langSmithSandboxMake =
+  "snapshot?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b;apiKey?:~effect/Redacted~;url?:s"
+
 export const localShellMake = "root:s;ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n"
 
 export const memoryBackendMake = "files?:<os>;maxFileSize?:n"

