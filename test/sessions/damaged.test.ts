@@ -1,7 +1,7 @@
 /**
  * A thread of which an entry was lost is told of: no run goes on with the rest as if that were all.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as NodeRedis from "@effect/platform-node/NodeRedis"
@@ -75,6 +75,43 @@ describe("a thread that lost an entry", () => {
       })
     )
   }
+
+  it.effect(
+    "is told of in JSON lines, where another program emptied the file; a file that never had a record is new",
+    () =>
+      Effect.gen(function* () {
+        const place = yield* places.jsonl.place
+        const store = yield* open(places.jsonl.layer(place))
+        yield* fill(store)
+        const [name = ""] = readdirSync(place.folder).filter((file) => file.startsWith("t."))
+        const file = join(place.folder, name)
+        const text = readFileSync(file, "utf8")
+        writeFileSync(file, "")
+        // Some time after the thread was made.
+        utimesSync(file, new Date(), new Date(statSync(file).birthtimeMs + 60_000))
+        const fresh = yield* open(places.jsonl.layer(place))
+        for (const one of [store, fresh]) {
+          yield* isTold(one, "t")
+          const { reason } = yield* Effect.flip(one.create({ threadId: "t" }))
+          assert.strictEqual(reason._tag, "Corrupt")
+          assert.include(JSON.stringify(reason), "remove the file to begin the thread anew")
+          assert.strictEqual((yield* one.load("copy")).entries.length, 3)
+        }
+        assert.strictEqual(readFileSync(file, "utf8"), "")
+        writeFileSync(file, text)
+        for (const one of [store, fresh]) assert.strictEqual((yield* one.load("t")).entries.length, 3)
+        // A process that ended between the name and the first record.
+        rmSync(file)
+        writeFileSync(file, "")
+        for (const one of [store, fresh]) {
+          const { reason } = yield* Effect.flip(one.load("t"))
+          assert.strictEqual(reason._tag, "NotFound")
+        }
+        yield* fresh.create({ threadId: "t" })
+        yield* store.append("t", { leaf: null, entries: [said("e1")] })
+        assert.strictEqual((yield* fresh.load("t")).entries.length, 1)
+      })
+  )
 
   it.effect("is told of in JSON lines, where the entry was damaged that it was forked at", () =>
     Effect.gen(function* () {

@@ -114,7 +114,11 @@ export const readLog = Effect.fnUntraced(function* (folder: Folder, file: string
   }
   // Nothing is added to an unreadable file.
   if (cachedLog === undefined && log.broken === undefined) yield* repair(log)
-  if (log.broken !== undefined) return yield* Effect.fail(corrupt(folder, file, log.broken))
+  if (log.broken !== undefined) {
+    // The next reader finds what somebody mended.
+    cache.drop(file)
+    return yield* Effect.fail(corrupt(folder, file, log.broken))
+  }
   cache.keep(log)
   return log
 })

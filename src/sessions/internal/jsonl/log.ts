@@ -2,6 +2,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import type { Scope } from "effect/Scope"
@@ -48,6 +49,22 @@ export interface Place {
   readonly path: Path.Path
   readonly folder: string
   readonly fsync: boolean
+}
+
+const emptied =
+  "it is empty, and was not: another program emptied it, or the power failed while the thread was made. Put a copy of the file back, or remove the file to begin the thread anew"
+
+/** The milliseconds within which a new file gets its first record. */
+const making = 1_000
+
+/**
+ * Reports whether a file had bytes and lost them. A process that ended before its first record leaves a file that was
+ * never changed. A file system without times of birth can't tell.
+ */
+const isEmptied = ({ birthtime, mtime, size }: FileSystem.File.Info): boolean => {
+  const born = Option.match(birthtime, { onNone: () => 0, onSome: (date) => date.getTime() })
+  const changed = Option.match(mtime, { onNone: () => 0, onSome: (date) => date.getTime() })
+  return Number(size) === 0 && born > 0 && changed - born > making
 }
 
 /** Finds the source of a fork. */
@@ -141,6 +158,7 @@ export const make = (place: Place, resolve: Resolve) => {
     if (!AppendLog.isSame(log, info)) {
       Object.assign(log, { ...unread(AppendLog.identityOf(info)), outcomes: log.outcomes })
     }
+    if (isEmptied(info)) log.broken = emptied
     if (Number(info.size) === log.size + log.tail) return true
     const file = yield* AppendLog.unless("NotFound")(fs.open(at, { flag: "r" }))
     const news = file === undefined ? undefined : yield* AppendLog.follow(file, log)
