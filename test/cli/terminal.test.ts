@@ -229,6 +229,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
           ["/tools", /• git_status/],
           ["/mcp", "There is no server"],
           ["/skills", /test-writing/],
+          ["/features", /scripts off — default/],
           ["/memory", /agent\.md\s+is\s+not\s+there\./],
           ["/todos", "[x] Look around"],
           ["/files", /^ *notes\.txt$/m],

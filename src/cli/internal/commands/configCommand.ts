@@ -10,13 +10,11 @@ import { suggestion } from "../../../support/text/near.ts"
 import { idOf } from "../config/items.ts"
 import { projectSettings, userSettings } from "../config/places.ts"
 import { compiled, type FoundPolicy, policyFiles, readPolicies } from "../config/policies.ts"
-import { keys, says, type Setting } from "../config/settings.ts"
+import { keys, originOf, says, type Setting } from "../config/settings.ts"
 import { fail } from "../failure.ts"
 import { print, printJson, table } from "../output.ts"
 import { type Context, openApp } from "../work/app.ts"
 import { ownFolders } from "../work/machine/host.ts"
-
-const originOf = ({ from, where }: Setting): string => from + (where === "" ? "" : ` (${where})`)
 
 /** Lists the rules of a policy by their places in its file. */
 const rowsOf = ({ file, from, policy: { name: _name, strict: _strict, ...rules } }: FoundPolicy) => {

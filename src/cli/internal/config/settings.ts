@@ -156,6 +156,9 @@ export interface Setting<out A = unknown> {
   readonly before?: Setting | undefined
 }
 
+/** Writes the origin of a setting: a file, a variable, a flag. */
+export const originOf = ({ from, where }: Setting): string => from + (where === "" ? "" : ` (${where})`)
+
 export type Settings = { readonly [K in Key]?: Setting<NonNullable<Values[K]>> | undefined }
 
 interface Layer {

@@ -5,8 +5,10 @@ import { oneLine, visible } from "../../../../support/text/untrusted.ts"
 import type { Command, Problem, CommandOutcome } from "../../chat/options.ts"
 import { scanned } from "../../commands/setupCommands.ts"
 import { pendingChanges, settleChanges } from "../../config/memory.ts"
+import { type Key, originOf, type Setting } from "../../config/settings.ts"
 import { fail } from "../../failure.ts"
 import { type Context, memorySources, type Services } from "../app.ts"
+import { describeSandbox } from "../machine/sandboxed.ts"
 import { diffOf } from "../remembering.ts"
 
 /** Characters of a file that are shown. */
@@ -52,6 +54,31 @@ const memory = Effect.fnUntraced(function* (context: Context, argument: string) 
   return show([...parts, ...waiting, ...how].join("\n\n"))
 })
 
+/** The parts that settings switch on and off, each with its state and the place that says so. */
+export const featuresOf = ({ extensions, settings }: Pick<Context, "extensions" | "settings">): string => {
+  const { fallback, favourites, lsp, plugins, scripts, vim } = settings
+  const models = fallback ?? favourites
+  const loaded = extensions.loaded.map(({ extension }) => extension.name)
+  const row = (key: Key, isOn: boolean, detail = "", setting: Setting | undefined = settings[key]) =>
+    `- **${key}** ${isOn ? "on" : "off"}${detail === "" ? "" : `: ${oneLine(detail)}`} — ${setting === undefined ? "default" : oneLine(originOf(setting))}`
+  const isolation = describeSandbox(settings)
+  return [
+    row(
+      "scripts",
+      scripts !== undefined && scripts.value !== false,
+      scripts?.value === "review" ? "you approve each" : ""
+    ),
+    row("sandbox", isolation !== "", isolation),
+    row("lsp", lsp?.value !== false, "language servers for diagnostics"),
+    row("fallback", (models?.value.length ?? 0) > 0, models?.value.join(", "), models),
+    row("plugins", (plugins?.value.length ?? 0) > 0, plugins?.value.join(", ")),
+    row("vim", vim?.value === true),
+    `- **extensions** ${loaded.length === 0 ? "off" : `on: ${oneLine(loaded.join(", "))}`} — \`deepagents extensions\``,
+    "",
+    "Settings count from the next start on: `~/.config/deepagents/config.json`; `deepagents config` lists all."
+  ].join("\n")
+}
+
 /** Gives the commands for the folder and the agent of this chat. */
 export const setupInChat = Effect.fnUntraced(function* (context: Context) {
   const services = yield* Effect.context<Services>()
@@ -64,6 +91,11 @@ export const setupInChat = Effect.fnUntraced(function* (context: Context) {
     )
   const commands: ReadonlyArray<Command> = [
     { name: "skills", description: "the skills that the agent finds", run: () => run(skills(context)) },
+    {
+      name: "features",
+      description: "the optional parts of the program: on or off, and where that is set",
+      run: () => Effect.sync(() => show(featuresOf(context)))
+    },
     {
       name: "memory",
       argument: "[keep | drop]",
