@@ -201,6 +201,23 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
       })
     )
   )
+
+  it.effect("asks about each part before its agents begin, where scripts are reviewed", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { asked, cwd, run } = yield* world(sayPart)
+        put(cwd, JSON.stringify({ scripts: "review" }), "config/deepagents/config.json")
+        const waits = yield* run("workflow", "run", "survey", ...parts, "--trust")
+        assert.deepEqual([waits.code, waits.out], [6, ""], waits.err)
+        assert.deepEqual(asked(), [])
+        const [request] = JSON.parse((yield* run("inbox", "--json")).out)
+        assert.match(JSON.stringify(request), /these 3 things[^]*Read part1[^]*Read part3/)
+        const done = yield* run("inbox", "approve", request.id)
+        assert.deepEqual([done.code, done.out], [0, `${all}\n`], done.err)
+        assert.deepEqual(asked().toSorted(), parts)
+      })
+    )
+  )
 })
 
 describe("/workflow", { timeout: 120_000 }, () => {

@@ -1,7 +1,9 @@
 /** Schedules: each tick fires once, with two processes, after a restart, and after a time without any process. */
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Exit, Layer, Scope } from "effect"
-import { Agent } from "effect-deepagents"
+import { DateTime, Effect, Exit, Layer, Result, Scope } from "effect"
+import { Agent, Message } from "effect-deepagents"
+import { Workflow } from "effect-deepagents/code"
+import * as NodeScripts from "effect-deepagents/code/NodeScripts"
 import { Schedules, Server } from "effect-deepagents/server"
 import { MemorySessions, type SessionStore } from "effect-deepagents/sessions"
 import { Storage } from "effect-deepagents/stores"
@@ -177,6 +179,34 @@ describe("Schedules", () => {
       assert.strictEqual((yield* Effect.flip(Schedules.remove("x"))).reason, "NotFound")
       yield* Schedules.remove("morning")
       assert.deepStrictEqual(yield* Schedules.list, [])
+    })
+  )
+
+  test(
+    "give a workflow its input as JSON",
+    Effect.gen(function* () {
+      yield* at("2026-05-01T06:59:00Z")
+      const reader = Agent.make({ name: "reader", prompt: "You read." })
+      const survey = Workflow.make({ agents: [reader] })
+      const script = `return await parallel(args.map((file) => () => agent("Read " + file)))`
+      const input = Message.text(survey.input({ script, args: ["a", "b"] }))
+      yield* Schedules.add({ ...daily, timeZone: "UTC", agent: "survey", thread: "survey-{date}", input })
+      const workflows = Server.layer({ survey }).pipe(
+        Layer.provide([
+          TestChatModel.reactive(({ messages }) => `seen ${JSON.stringify(messages[0]?.content)}`),
+          NodeScripts.layer()
+        ])
+      )
+      yield* Layer.build(Layer.fresh(Layer.provide(Schedules.layer, workflows)))
+      yield* TestClock.adjust("90 seconds")
+      const { store } = yield* Server.tenant({ tenant: "acme", id: "ada", roles: [] })
+      let text = ""
+      for (let left = 300; left > 0 && !text.includes("replayed"); left--) {
+        yield* pause
+        const found = yield* Effect.result(store.load("survey-2026-05-01"))
+        text = Result.isSuccess(found) ? JSON.stringify(found.success.entries) : ""
+      }
+      assert.match(text, /seen [^]*Read a[^]*seen [^]*Read b/)
     })
   )
 })

@@ -28,7 +28,7 @@ export { language }
 
 /** Makes the workflow of an agent. Sub-agents that can't be compiled are left out: their files are told elsewhere. */
 export const makeWorkflow = <O, E, R>(
-  { budget }: Settings,
+  { budget, scripts }: Settings,
   { agents, deep }: { readonly agents: ReadonlyArray<AgentFile.AgentFile>; readonly deep: AgentFile.AgentFile },
   compile: (file: AgentFile.AgentFile) => Effect.Effect<Agent.Agent<O, E, R>, AgentFile.InvalidAgentFile>
 ): ProgramWorkflow<E, R> => ({
@@ -41,7 +41,8 @@ export const makeWorkflow = <O, E, R>(
     const workflow = Workflow.make({
       name: agentName,
       agents: [yield* orFail("usage")(compile(general)), ...Arr.getSomes(others)],
-      limits: budget === undefined ? {} : { cost: budget.value }
+      limits: budget === undefined ? {} : { cost: budget.value },
+      review: scripts?.value === "review"
     })
     return Agent.provide(workflow, NodeScripts.layer())
   }),
