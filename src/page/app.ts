@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import { useEffect, useRef } from "preact/hooks"
 import { AppView } from "./apps.ts"
 import * as Client from "./client.ts"
+import { CompareView } from "./compare.ts"
 import { Composer } from "./composer.ts"
 import { type Children, type Element, h, unseen, use } from "./element.ts"
 import { drawFiles } from "./files.ts"
@@ -117,6 +118,16 @@ const turnBack = ({ moment, turningBack }: Page.State): Element | null => {
   })
 }
 
+/** The origin of a thread, its forks, and the other forks of its origin. */
+const relativesOf = ({ thread, threads }: Page.State): ReadonlyArray<Client.Thread> => {
+  const origin = threads.find(({ id }) => id === thread)?.forkOf
+  return threads
+    .filter(
+      ({ forkOf, id }) => id !== thread && (id === origin || forkOf === thread || (forkOf ?? "") === (origin ?? "-"))
+    )
+    .slice(0, 6)
+}
+
 const menu = (state: Page.State): Element | null => {
   const { thread } = state
   if (thread === undefined) return null
@@ -136,6 +147,13 @@ const menu = (state: Page.State): Element | null => {
         "button",
         { type: "button", disabled: !isIdle, onClick: choose(() => Page.act(Page.forkThread(thread))) },
         "Fork all of it"
+      ),
+      relativesOf(state).map(({ id, title }) =>
+        h(
+          "button",
+          { type: "button", key: id, onClick: choose(() => Page.update({ compared: id, place: "thread" })) },
+          `Compare with “${(title ?? id).slice(0, 40)}”`
+        )
       ),
       h(
         "button",
@@ -269,7 +287,12 @@ const openApp = (state: Page.State): Element | null => {
 }
 
 const conversation = (state: Page.State, now: number): Element => {
-  const { link, moment, thread } = state
+  const { compared, link, moment, thread, threads } = state
+  if (compared !== undefined && thread !== undefined) {
+    const titleOf = (one: string) => threads.find(({ id }) => id === one)?.title ?? one
+    const onClose = () => Page.update({ compared: undefined })
+    return use(CompareView, { key: `${thread} ${compared}`, thread, other: compared, titleOf, onClose })
+  }
   const isOff = link._tag !== "Live"
   if (moment === undefined) {
     return h(

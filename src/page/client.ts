@@ -6,6 +6,7 @@ import { decode as decodeEvent } from "../core/AgentEvent.ts"
 import { type Decision, Request } from "../core/Approval.ts"
 import type { Block } from "../core/Content.ts"
 import { JsonObject } from "../core/Json.ts"
+import { decode as decodeMessage, type Message } from "../core/Message.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeParser, type Packet } from "./sse.ts"
 import type { Frame } from "./transcript.ts"
@@ -29,7 +30,8 @@ const Thread = Schema.Struct({
   updatedAt: Schema.optionalKey(Time),
   state: Schema.optionalKey(Schema.String),
   model: Schema.optionalKey(Schema.String),
-  mode: Schema.optionalKey(Schema.String)
+  mode: Schema.optionalKey(Schema.String),
+  forkOf: Schema.optionalKey(Schema.String)
 })
 export type Thread = typeof Thread.Type
 
@@ -161,6 +163,39 @@ const Forked = Schema.Struct({ id: Schema.String })
 
 export const fork = (thread: string, entry: string | undefined) =>
   Effect.map(ask(Forked, "POST", of(thread, "fork"), entry === undefined ? {} : { entry }), ({ id }) => id)
+
+const Side = Schema.Struct({
+  threadId: Schema.String,
+  rounds: Schema.Finite,
+  calls: Schema.Finite,
+  tokens: Schema.Finite,
+  cost: Schema.optionalKey(Schema.Finite),
+  messages: Schema.Array(Schema.Unknown),
+  isCut: Schema.optionalKey(Schema.Boolean)
+})
+const Comparison = Schema.Struct({ shared: Schema.Finite, left: Side, right: Side })
+
+/** One of two threads, with the messages of its own. */
+export interface Side extends Omit<typeof Side.Type, "messages"> {
+  readonly messages: ReadonlyArray<Message>
+}
+export interface Comparison {
+  readonly shared: number
+  readonly left: Side
+  readonly right: Side
+}
+
+const readSide = (side: typeof Side.Type): Effect.Effect<Side, Refused> =>
+  Effect.map(Effect.mapError(Effect.forEach(side.messages, decodeMessage), misread), (messages) => ({
+    ...side,
+    messages
+  }))
+
+/** Compares two threads. */
+export const compare = Effect.fnUntraced(function* (thread: string, other: string) {
+  const { left, right, shared } = yield* ask(Comparison, "GET", of(thread, `compare?with=${encodeURIComponent(other)}`))
+  return { shared, left: yield* readSide(left), right: yield* readSide(right) } satisfies Comparison
+})
 
 const Inbox = Schema.Struct({
   items: Schema.Array(Schema.Struct({ threadId: Schema.String, request: Request })),

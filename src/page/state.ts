@@ -55,6 +55,8 @@ export interface State {
   readonly draft: { readonly text: string; readonly serial: number }
   /** The message of a person that is to be rewound or forked, while the preview is shown. */
   readonly turningBack: { readonly item: Item; readonly how: "fork" | "rewind" } | undefined
+  /** The thread that stands beside the shown one. */
+  readonly compared: string | undefined
   readonly inbox: ReadonlyArray<Client.InboxItem>
   readonly isMenuOpen: boolean
   readonly isPanelOpen: boolean
@@ -91,6 +93,7 @@ let now: State = {
   problem: undefined,
   draft: { text: "", serial: 0 },
   turningBack: undefined,
+  compared: undefined,
   inbox: [],
   isMenuOpen: false,
   isPanelOpen: matchMedia("(min-width: 1200px)").matches,
@@ -234,6 +237,7 @@ export const openThread = (thread: string | undefined): void => {
     model: undefined,
     mode: undefined,
     app: undefined,
+    compared: undefined,
     files: undefined,
     link: { _tag: thread === undefined ? "Closed" : "Connecting" },
     problem: undefined,

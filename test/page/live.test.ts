@@ -306,6 +306,34 @@ describe("the page of a server", () => {
   )
 
   live(
+    "shows a thread and its fork side by side, with the use of each",
+    Effect.gen(function* () {
+      const server = yield* makeServer()
+      const page = yield* open(yield* server.address)
+      yield* say(page, "first")
+      yield* seen(page, "You said first.")
+      yield* say(page, "second")
+      yield* seen(page, "You said second.")
+      yield* steps(() => page.locator(".part.user", { hasText: "second" }).getByText("Fork from here").click())
+      yield* click(page, "Fork")
+      yield* steps(() => page.locator(".part.user", { hasText: "second" }).waitFor({ state: "detached" }))
+      yield* say(page, "mode, instead")
+      yield* seen(page, "Result: auto-edit")
+      yield* steps(() => page.locator(".menu summary").click())
+      yield* steps(() => page.getByRole("button", { name: /^Compare with/u }).click())
+      yield* seen(page, "2 messages in both, then:")
+      const sides = page.locator(".compare section")
+      const [own = "", other = ""] = yield* steps(() => sides.allInnerTexts())
+      assert.match(own, /2 rounds · 1 call · .* tokens · [^]*mode, instead[^]*Result: auto-edit/u)
+      assert.match(other, /1 round · 0 calls · .* tokens · [^]*second[^]*You said second/u)
+      assert.notInclude(own, "You said")
+      assert.deepStrictEqual(yield* findViolations(page), [])
+      yield* click(page, "Back to the conversation")
+      yield* seen(page, "You said first.")
+    })
+  )
+
+  live(
     "tells other tabs at once of a rewind and of a fork",
     Effect.gen(function* () {
       const server = yield* makeServer()

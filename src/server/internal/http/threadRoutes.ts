@@ -4,7 +4,9 @@ import * as Schema from "effect/Schema"
 import { Request } from "../../../core/Approval.ts"
 import * as Message from "../../../core/Message.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
-import type { Listing, Thread } from "../../../core/SessionStore.ts"
+import { SessionStore, type Listing, type Thread } from "../../../core/SessionStore.ts"
+import { totalTokens } from "../../../core/Usage.ts"
+import * as Replay from "../../../evals/Replay.ts"
 import { makeJournal } from "../../../sessions/journal.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { choicesIn } from "../choices.ts"
@@ -154,6 +156,34 @@ const fork = route({
   })
 })
 
+/** The most messages of a side. */
+const mostCompared = 500
+
+const describeSide = ({ messages, usage, ...side }: Replay.Side) => ({
+  ...side,
+  tokens: totalTokens(usage),
+  ...defined({ cost: usage.cost }),
+  messages: messages.slice(0, mostCompared).map(Message.encode),
+  ...(messages.length > mostCompared ? { isCut: true } : {})
+})
+
+const compare = route({
+  method: "GET",
+  path: "/threads/:id/compare",
+  summary:
+    "Compares a thread with another one, such as its fork: the messages behind those of both, and the use of each.",
+  query: { with: "The other thread" },
+  handle: Effect.fnUntraced(function* (call: TenantCall) {
+    const [one, other] = [yield* call.thread, yield* call.tenant.thread(call.query("with") ?? "")]
+    const { left, right, shared } = yield* Effect.provideService(
+      Replay.compare(one.id, other.id),
+      SessionStore,
+      call.tenant.store
+    )
+    return json({ shared: shared.length, left: describeSide(left), right: describeSide(right) })
+  })
+})
+
 const rewind = route({
   method: "POST",
   path: "/threads/:id/rewind",
@@ -210,6 +240,7 @@ export const threadRoutes: ReadonlyArray<Route> = [
   thread,
   history,
   fork,
+  compare,
   rewind,
   archive,
   remove,
