@@ -1,6 +1,6 @@
 /** Calls beside a sub-agent, whose records are stored before the answers of the round. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Latch, Layer, Schema } from "effect"
+import { Effect, Fiber, Latch, Layer, Schema } from "effect"
 import { Agent, Message, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Server } from "effect-deepagents/server"
@@ -60,6 +60,13 @@ const runs = (tool: "note" | "pay", gate: Latch.Latch) =>
 const isDone = (frame: Server.Frame): boolean =>
   frame._tag === "Event" && frame.event._tag === "ToolCompleted" && frame.event.callId === "note-call"
 
+/** Counts the begins or the ends of sub-agents. */
+const count = (frames: ReadonlyArray<Server.Frame>, what: "started" | "completed"): number =>
+  frames.filter(
+    (frame) =>
+      frame._tag === "Event" && frame.event._tag === (what === "started" ? "SubagentStarted" : "SubagentCompleted")
+  ).length
+
 describe("a call that is done beside a sub-agent at work", () => {
   it.live("is told to a reader that comes behind a save of the sub-agent, once", () =>
     Effect.gen(function* () {
@@ -88,6 +95,37 @@ describe("a call that is done beside a sub-agent at work", () => {
       assert.deepStrictEqual(shown(read(rest.frames, read(late.frames))), whole)
       const end = yield* readFrames(at, { after: first.frames.at(-1)?.position })
       assert.deepStrictEqual(shown(read(end.frames, read(first.frames))), whole)
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
+  )
+
+  it.live("has its sub-agent's begin and end told once, to a reader that comes late or comes again", () =>
+    Effect.gen(function* () {
+      const gate = yield* Latch.make(false)
+      const url = yield* serve(runs("note", gate))
+      const at = `${url}/threads/t/events`
+      yield* ask(`${url}/threads/t/runs`, { body: { agent: "helper", input: "go" } })
+      const isAtWork = (frames: ReadonlyArray<Server.Frame>) => frames.some(isDone) && count(frames, "started") > 0
+      const live = yield* readFrames(at, { isEnough: isAtWork })
+      const position = live.frames.at(-1)?.position
+      // The log is late by a moment: readers that come at other moments see other parts of it.
+      const lates = yield* Effect.forEach([0, 20, 100], (millis) =>
+        Effect.delay(readFrames(at, { isEnough: isAtWork }), millis)
+      )
+      const rests = yield* Effect.forEach(lates, ({ frames }) =>
+        Effect.forkChild(readFrames(at, { after: frames.at(-1)?.position }))
+      )
+      const whole = yield* Effect.forkChild(readFrames(at))
+      yield* Effect.sleep("50 millis")
+      yield* gate.open
+      const parts = yield* Effect.forEach(rests, Fiber.join)
+      const readers = [
+        [...live.frames, ...(yield* readFrames(at, { after: position })).frames],
+        (yield* Fiber.join(whole)).frames,
+        ...lates.map(({ frames }, index) => [...frames, ...(parts[index]?.frames ?? [])])
+      ]
+      for (const [index, frames] of readers.entries()) {
+        assert.deepStrictEqual([count(frames, "started"), count(frames, "completed")], [1, 1], `reader ${index}`)
+      }
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
   )
 

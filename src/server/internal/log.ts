@@ -13,6 +13,8 @@ export interface LogFrame {
   readonly frame: Frame
   readonly place: Place
   readonly size: number
+  /** Numbers the begins, and the ends, of sub-agents by call and name; 0 for other events. */
+  readonly nth: number
 }
 
 /** A leaf of the thread, and the first frame that may not be stored with it. */
@@ -46,6 +48,8 @@ export interface Log {
   readonly calls: Map<string, Call>
   /** The calls of the run whose answers are stored. The log learns of an event a moment after the run told it. */
   readonly answered: Set<string>
+  /** The begins and ends of sub-agents so far, by their keys. */
+  readonly counts: Map<string, number>
   readonly readers: Set<Reader>
   /** Completed by the next change, if somebody waits for it. */
   changed: Deferred.Deferred<void> | undefined
@@ -64,6 +68,7 @@ export const make = (): Log => ({
   saves: [],
   calls: new Map(),
   answered: new Set(),
+  counts: new Map(),
   readers: new Set(),
   changed: undefined
 })
@@ -95,6 +100,7 @@ export const begin = (log: Log, { id, step }: Leaf): void => {
   log.step = step
   log.leaf = leaf
   log.answered.clear()
+  log.counts.clear()
   if (log.saves.length === 0) log.saves.push({ step, leaf, from: log.next })
 }
 
@@ -142,6 +148,21 @@ const callOf = (event: AgentEvent): string | undefined =>
     ? event.callId
     : undefined
 
+/** The key of a begin or an end of a sub-agent: its run has another id in the store. */
+export const subagentKeyOf = (event: AgentEvent): string | undefined =>
+  event._tag === "SubagentStarted" || event._tag === "SubagentCompleted"
+    ? JSON.stringify([event._tag, event.path, event.callId, event.agent])
+    : undefined
+
+/** Counts a begin or an end of a sub-agent. */
+const countSubagent = ({ counts }: Log, event: AgentEvent): number => {
+  const key = subagentKeyOf(event)
+  if (key === undefined) return 0
+  const nth = (counts.get(key) ?? 0) + 1
+  counts.set(key, nth)
+  return nth
+}
+
 /** Estimates the memory of an event. */
 const sizeOf = (event: AgentEvent): number =>
   event._tag === "TextDelta" || event._tag === "ReasoningDelta"
@@ -182,7 +203,13 @@ export const tell = (log: Log, events: ReadonlyArray<AgentEvent>, keep: number):
     const n = log.next++
     const size = sizeOf(event)
     const place = endOf(log)
-    const logged: LogFrame = { n, frame: { _tag: "Event", position: write(place), event }, place, size }
+    const logged: LogFrame = {
+      n,
+      frame: { _tag: "Event", position: write(place), event },
+      place,
+      size,
+      nth: countSubagent(log, event)
+    }
     log.frames.push(logged)
     log.bytes += size
     const callId = callOf(event)

@@ -67,7 +67,7 @@ const readStored = Effect.fnUntraced(function* (
   const events = Array.from(rebuild(id, path))
   const ended = events.findLast(({ event }) => isTerminal(event) && event.path.length === 1)?.event.runId
   const { at, frames } = framesBehind(events, after)
-  return { frames: [...reset, ...frames], leaf, at, ended }
+  return { frames: [...reset, ...frames], leaf, at, ended, counts: Repeats.countSubagents(events) }
 })
 
 /** Makes the streams of frames. */
@@ -110,7 +110,7 @@ export const makeObserve =
             return []
           }
           const isOwn = yield* registry.owner.isOwn
-          const { at, ended, frames, leaf } = yield* readStored(registry, named, thread.id, { place, isSaved })
+          const { frames, leaf, ...stored } = yield* readStored(registry, named, thread.id, { place, isSaved })
           remote = isOwn ? undefined : leaf
           const newestFrame = frames.at(-1)
           if (newestFrame !== undefined) isSaved = isSave(newestFrame)
@@ -120,8 +120,9 @@ export const makeObserve =
           const newest = log.saves.at(-1)
           // The log of a run that is over stays behind when its thread is rewound: only a run at work makes the leaf older.
           const isOlder = work.isBegun && save === undefined && newest !== undefined && newest.step > leaf.step
+          const { at } = stored
           place = at
-          const before = Repeats.make(at, ended, frames)
+          const before = Repeats.make(stored, frames)
           repeats = before
           epoch = log.epoch
           // Behind an older leaf, the store has more by now: it is read again.

@@ -3,8 +3,9 @@
  * it may have stored events behind the save that stored them.
  */
 import { type AgentEvent, isTerminal } from "../../core/AgentEvent.ts"
-import type { LogFrame } from "./log.ts"
+import { type LogFrame, subagentKeyOf } from "./log.ts"
 import type { Frame, Place } from "./position.ts"
+import type { StoredEvent } from "./rebuild.ts"
 
 /** The newest frames that the store told to a reader. */
 export interface ToldFrames {
@@ -12,6 +13,8 @@ export interface ToldFrames {
   /** The run whose end is stored last. */
   readonly ended: string | undefined
   readonly keys: ReadonlySet<string>
+  /** The begins and ends of sub-agents that are stored, by their keys. */
+  readonly counts: ReadonlyMap<string, number>
   /** True in the middle of a turn whose message was told. */
   isInTurn: boolean
   /** True once the log tells nothing again. */
@@ -32,14 +35,32 @@ const keyOf = (event: AgentEvent): string | undefined => {
     : undefined
 }
 
-/** Notes the frames that the store told up to a place. */
-export const make = (place: Place, ended: string | undefined, frames: ReadonlyArray<Frame>): ToldFrames => {
+/** Counts the begins and ends of sub-agents among stored events. An open record is written more than once. */
+export const countSubagents = (events: ReadonlyArray<StoredEvent>): ReadonlyMap<string, number> => {
+  const counts = new Map<string, number>()
+  const runs = new Set<string>()
+  for (const { event } of events) {
+    // Another run may have calls with the same ids.
+    if (event._tag === "RunStarted") counts.clear()
+    const key = subagentKeyOf(event)
+    if (key === undefined || !("childRunId" in event) || runs.has(key + event.childRunId)) continue
+    runs.add(key + event.childRunId)
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return counts
+}
+
+/** Notes the frames that the store told up to a place, and the sub-agents that it knows. */
+export const make = (
+  { at: place, counts, ended }: Pick<ToldFrames, "counts" | "ended"> & { readonly at: Place },
+  frames: ReadonlyArray<Frame>
+): ToldFrames => {
   const keys = new Set<string>()
   for (const frame of frames.slice(-most)) {
     const key = frame._tag === "Event" ? keyOf(frame.event) : undefined
     if (key !== undefined) keys.add(key)
   }
-  return { place, ended, keys, isInTurn: false, isPast: false }
+  return { place, ended, keys, counts, isInTurn: false, isPast: false }
 }
 
 /** Reports whether the store told the event of a frame. */
@@ -57,9 +78,12 @@ const isPart = ({ _tag }: AgentEvent): boolean =>
   _tag === "ToolCallDelta"
 
 /** Reports whether the store told this frame of a log, which follows the frames asked about before. */
-export const isRepeat = (state: ToldFrames, { frame }: LogFrame): boolean => {
-  if (frame._tag !== "Event" || frame.event.path.length > 1) return false
+export const isRepeat = (state: ToldFrames, { frame, nth }: LogFrame): boolean => {
+  if (frame._tag !== "Event") return false
   const { event } = frame
+  const key = subagentKeyOf(event)
+  if (key !== undefined) return nth <= (state.counts.get(key) ?? 0)
+  if (event.path.length > 1) return false
   if (event._tag === "RoundStarted") {
     state.isInTurn = event.messageId !== undefined && state.keys.has(`message ${event.messageId}`)
     return state.isInTurn
