@@ -429,7 +429,7 @@ export const clients: Readonly<Record<string, (scene: Scene) => Attempt>> = {
   A2A: a2a
 }
 
-const pause = (millis: number) => new Promise((done) => setTimeout(done, millis))
+export const pause = (millis: number) => new Promise((done) => setTimeout(done, millis))
 
 /** Lets a client come again until the run is over, while the server is there. What was refused is tried again. */
 export const persist = async (url: string, attempt: Attempt, ended: AbortSignal): Promise<Shown | undefined> => {

@@ -3,24 +3,29 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import type { Page } from "playwright-core"
+import { closeBrowser, open as openPage } from "../page/browser.ts"
+import { buildPage } from "../page/site.ts"
 import { isFull } from "../scale.ts"
 import { bundle } from "./bundle.ts"
 import { clients, persist, type Scene, shownOf } from "./clients.ts"
 import { readFrames } from "./door.ts"
+import { textsOf, usePage } from "./pageClient.ts"
 import { read } from "./reader.ts"
 
 /** Starts the server, and waits until it listens. */
-const boot = (file: string, folder: string, port: string, children: Set<ChildProcess>) =>
-  new Promise<{ readonly child: ChildProcess; readonly url: string }>((resolve) => {
-    const child = spawn(process.execPath, [file, folder, port], { stdio: ["ignore", "pipe", "ignore"] })
+const boot = (file: string, folder: string, port: string, children: Set<ChildProcess>, site: ReadonlyArray<string>) =>
+  new Promise<{ readonly child: ChildProcess; readonly url: string; readonly link: string }>((resolve) => {
+    const child = spawn(process.execPath, [file, folder, port, ...site], { stdio: ["ignore", "pipe", "ignore"] })
     children.add(child)
     let text = ""
     child.stdout.on("data", (chunk) => {
       text += String(chunk)
       const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(text) ?? []
-      if (url !== undefined) resolve({ child, url })
+      const [link] = /#t=\S+/.exec(text) ?? []
+      if (url !== undefined && link !== undefined) resolve({ child, url, link })
     })
   })
 
@@ -41,10 +46,16 @@ const randomOf = (seed: number) => {
   }
 }
 
-const play = async (file: string, seed: number, children: Set<ChildProcess>) => {
+const play = async (
+  file: string,
+  seed: number,
+  children: Set<ChildProcess>,
+  site: ReadonlyArray<string>,
+  open: (url: string) => Promise<Page | undefined>
+) => {
   const folder = mkdtempSync(join(tmpdir(), "everyone-"))
   const random = randomOf(seed)
-  const first = await boot(file, folder, "0", children)
+  const first = await boot(file, folder, "0", children, site)
   const { url } = first
   let { child } = first
   const { port } = new URL(url)
@@ -55,7 +66,7 @@ const play = async (file: string, seed: number, children: Set<ChildProcess>) => 
   let next = 80 + random(120)
   const killAgain = async () => {
     await kill(child)
-    ;({ child } = await boot(file, folder, port, children))
+    ;({ child } = await boot(file, folder, port, children, site))
     killing = undefined
   }
   const go = join(folder, "go")
@@ -76,22 +87,32 @@ const play = async (file: string, seed: number, children: Set<ChildProcess>) => 
       killing = killAgain()
     }
   })
+  const page = await open(`${url}/${first.link}`)
+  // The token of a link counts once: its session is there before the first kill.
+  await page?.locator(".composer textarea").waitFor()
   const all = Object.entries(clients).map(async ([name, make], index) => {
     const shown = await persist(url, make(scene(randomOf(seed * 100 + index))), ended.signal)
     return [name, shown] as const
   })
+  const reading = page === undefined ? undefined : usePage(page, scene(randomOf(seed * 100 + all.length)), ended.signal)
   const limit = setTimeout(() => ended.abort(), 80_000)
   const shown = await Promise.all(all)
   clearTimeout(limit)
   if (ended.signal.aborted) writeFileSync(go, "")
+  ended.abort()
+  await reading
   await killing
   await kill(child)
-  ;({ child } = await boot(file, folder, port, children))
+  ;({ child } = await boot(file, folder, port, children, site))
   const { frames } = await Effect.runPromise(readFrames(`${url}/threads/shared/events`, { token: "token" }))
+  const stored = shownOf(read(frames))
+  const onPage = page === undefined ? stored.texts : await textsOf(page, stored.texts.length)
   await kill(child)
   const notes = existsSync(paid) ? readFileSync(paid, "utf8").split("\n").filter(Boolean) : []
-  return { kills, shown, frames, paid: notes }
+  return { kills, shown, frames, onPage, paid: notes }
 }
+
+afterAll(closeBrowser)
 
 const seeds = isFull ? [1, 2, 3, 4] : [1]
 
@@ -108,7 +129,14 @@ describe("one thread, every client", () => {
               for (const child of children) child.kill("SIGKILL")
             })
           )
-          const { frames, kills, paid, shown } = yield* Effect.promise(() => play(file, seed, children))
+          // The page needs a browser, which is for the full scale.
+          const site = isFull ? [yield* Effect.promise(buildPage)] : []
+          const context = yield* Effect.context<Scope.Scope>()
+          const open = (url: string) =>
+            isFull ? Effect.runPromiseWith(context)(openPage(url)) : Promise.resolve(undefined)
+          const { frames, kills, onPage, paid, shown } = yield* Effect.promise(() =>
+            play(file, seed, children, site, open)
+          )
           assert.strictEqual(kills, 3)
           const state = read(frames)
           const stored = shownOf(state)
@@ -116,6 +144,10 @@ describe("one thread, every client", () => {
           // The run is steered before its end, or at its end: then it goes on for one more turn.
           assert.isAtLeast(stored.texts.length, 5)
           assert.deepStrictEqual(Object.keys(stored.calls ?? {}).length, 6)
+          assert.deepStrictEqual(
+            onPage.map((text) => text.trim()),
+            stored.texts.map((text) => text.trim())
+          )
           for (const [name, one] of shown) {
             assert.deepStrictEqual(
               one,

@@ -16,7 +16,7 @@ import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { HttpRouter } from "effect/http"
 
-const [folder = "", port = "0"] = process.argv.slice(2)
+const [folder = "", port = "0", page] = process.argv.slice(2)
 const parameters = { n: Schema.Finite }
 
 const note = Tool.make("note", {
@@ -94,10 +94,17 @@ const runs = Server.layer({ helper }, { takeOver: true }).pipe(
   Layer.provideMerge(SqliteSessions.layer({ file }))
 )
 const auth = Server.loopback({ token: Redacted.make("token") })
-const routes = Server.http({ protocols: ["aiSdk", "agUi", "openAi", "langGraph", "a2a"] })
-
-const server = HttpRouter.serve(routes.pipe(Layer.provide([runs, auth])), { disableLogger: true }).pipe(
-  Layer.provide(NodeHttpServer.layer(createServer, { port: Number(port), host: "127.0.0.1" }))
+const routes = Server.http({ protocols: ["aiSdk", "agUi", "openAi", "langGraph", "a2a"], page: page ?? false })
+/** Prints the token of a link to the page. */
+const link = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { issue } = yield* Server.Auth
+    if (issue !== undefined) process.stdout.write(`#t=${Redacted.value(yield* issue)}\n`)
+  })
 )
+
+const server = HttpRouter.serve(Layer.merge(routes, link).pipe(Layer.provide([runs, auth])), {
+  disableLogger: true
+}).pipe(Layer.provide(NodeHttpServer.layer(createServer, { port: Number(port), host: "127.0.0.1" })))
 
 NodeRuntime.runMain(Layer.launch(server))
