@@ -96,7 +96,7 @@ export const make = <S extends Policy<unknown, unknown> = Policy<never, never>>(
               tries++
               yield* run.warn(
                 "model-retry",
-                `${error.message}; asking again in ${Duration.format(Duration.millis(wait))}`,
+                `${error.message}; asking again in ${Duration.format(Duration.seconds(Math.max(1, Math.round(wait / 1_000))))}`,
                 { until: now + wait, attempt: tries, reason: error.reason._tag }
               )
               yield* Effect.sleep(wait)

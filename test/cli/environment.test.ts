@@ -13,7 +13,7 @@ import { placesOf } from "../../src/cli/internal/config/places.ts"
 import type { Approvals } from "../../src/cli/internal/config/settings.ts"
 import { writeHeader } from "../../src/cli/internal/work/header.ts"
 import { environment } from "../../src/cli/internal/work/machine/environment.ts"
-import { makeFolders } from "../../src/cli/internal/work/machine/host.ts"
+import { advise, makeFolders } from "../../src/cli/internal/work/machine/host.ts"
 
 const rounds = 30
 
@@ -166,4 +166,11 @@ describe("the environment of an agent", () => {
       assert.include(JSON.stringify(messages), `Working folder: ${folder}\\n`)
     })
   )
+})
+
+describe("a path outside of the folders", () => {
+  it("is refused with a flag that a shell reads as one word", () => {
+    const hint = advise({ path: "/srv/our files/a.txt", access: "write", isReadable: false })
+    assert.include(hint, "/add-dir /srv/our files:write in a chat, --add-dir '/srv/our files:write',")
+  })
 })

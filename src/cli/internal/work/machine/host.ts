@@ -4,6 +4,8 @@ import { basename, isAbsolute, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as CommandLine from "effect/process/CommandLine"
+import * as Result from "effect/Result"
 import type * as HostFiles from "../../../../backends/HostFiles.ts"
 import * as HostShell from "../../../../backends/HostShell.ts"
 import * as Sandbox from "../../../../core/Sandbox.ts"
@@ -105,10 +107,11 @@ export const ownFolders = (setup: Pick<Setup, "memory" | "places" | "settings">)
   ])
 
 /** Tells the model the steps by which a person opens a path. */
-const advise = ({ access, isReadable, path }: HostFiles.Refused): string => {
+export const advise = ({ access, isReadable, path }: HostFiles.Refused): string => {
   const folder = isReadable || path === "/" ? path : path.slice(0, path.lastIndexOf("/")) || "/"
   const more = access === "write" ? `${folder}:write` : folder
-  return `The user can add the folder: /add-dir ${more} in a chat, --add-dir ${more}, or the setting folders.`
+  const quoted = Result.getOrElse(CommandLine.join([more]), () => more)
+  return `The user can add the folder: /add-dir ${more} in a chat, --add-dir ${quoted}, or the setting folders.`
 }
 
 /** Shells that read a command line as POSIX says. Zsh stops at patterns that match nothing, so only a setting chooses it. */
