@@ -281,6 +281,14 @@ describe("the desk", () => {
       expect((yield* decide(run("ls")))._tag).toBe("Approve")
       const waiting = yield* Effect.forkChild(decide(run("npm test")), { startImmediately: true })
       expect(desk.waiting().length).toBe(1)
+      const held = makePermits("/home/u/p", FileTools.make({ execute: true }), [], {
+        problems: [],
+        kept: [],
+        hasContainment: true
+      })
+      expect(automatic(run("npm test"), "auto-edit", held, [])?._tag).toBe("Approve")
+      expect(automatic(run("npm test"), "ask", held, [])).toBeUndefined()
+      expect(automatic(run("npm test", { rule: "Taint" }), "auto-edit", held, [])).toBeUndefined()
       desk.add(learn(run("npm test"), likeOf(run("npm test"), permits), "chat"))
       expect(yield* Fiber.join(waiting)).toMatchObject({ _tag: "Approve", by: { id: "ada" } })
       desk.setMode("plan")

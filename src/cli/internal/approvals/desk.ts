@@ -31,8 +31,10 @@ const isQuestion = (request: Approval.Request): boolean =>
 const rejected = (request: Approval.Request, reason: string): Approval.Decision | undefined =>
   request.allow.includes("reject") ? Approval.reject(request, reason) : undefined
 
-const isFreeIn = (mode: Mode, { editsFiles }: Approval.Request): boolean =>
-  mode === "yolo" || (mode === "auto-edit" && editsFiles === true)
+/** Commands that a sandbox keeps in the folder change no more than the edits of the mode `auto-edit`. */
+const isFreeIn = (mode: Mode, permits: Permits, request: Approval.Request): boolean =>
+  mode === "yolo" ||
+  (mode === "auto-edit" && (request.editsFiles === true || (isOwn(request) && permits.isContained(request.toolName))))
 
 /**
  * Decides without a person: refusing rules, then reading commands in every mode, then the mode `plan`, then rules and
@@ -54,7 +56,7 @@ export const automatic = (
   if (isFor && isRuled && ruling.by === "reads") return Approval.approve(request)
   if (mode === "plan") return rejected(request, planned)
   if (!isFor || ruling?._tag === "Ask") return undefined
-  const isFree = isFreeIn(mode, request) || isRuled || covers(learned, request) || isAllowed(request.callId)
+  const isFree = isFreeIn(mode, permits, request) || isRuled || covers(learned, request) || isAllowed(request.callId)
   return isFree ? Approval.approve(request) : undefined
 }
 

@@ -6,7 +6,7 @@ import * as Middleware from "../../../core/Middleware.ts"
 import type * as Ruling from "../../../core/Ruling.ts"
 import type { Project } from "../config/items.ts"
 import type { Places } from "../config/places.ts"
-import { decodePermissions, readRecord, type Setting, type Settings } from "../config/settings.ts"
+import { decodePermissions, hasContainment, readRecord, type Setting, type Settings } from "../config/settings.ts"
 import { fail, type Failure } from "../failure.ts"
 import { claudeRules } from "./claude.ts"
 import { readKept } from "./keptFile.ts"
@@ -47,6 +47,8 @@ export interface Permits extends Place {
   readonly kept: ReadonlyArray<LearnedRules>
   /** Globs of the files that rules hide. */
   readonly hidden: ReadonlyArray<string>
+  /** Tells whether a sandbox keeps the commands of a tool in the folders, without a network. */
+  readonly isContained: (tool: string) => boolean
   /** Rules that are left out, and why. */
   readonly problems: ReadonlyArray<string>
   /** The ruling of rules and of approvals for good; `undefined` if the mode or a person decides. */
@@ -58,10 +60,14 @@ export const makePermits = (
   folder: string,
   tools: Tools,
   permissions: ReadonlyArray<Permission> = [],
-  more: { readonly problems: ReadonlyArray<string>; readonly kept: ReadonlyArray<LearnedRules> } = {
-    problems: [],
-    kept: []
-  },
+  {
+    hasContainment: isHeld = false,
+    ...more
+  }: {
+    readonly problems: ReadonlyArray<string>
+    readonly kept: ReadonlyArray<LearnedRules>
+    readonly hasContainment?: boolean
+  } = { problems: [], kept: [] },
   added?: () => ReadonlyArray<string>
 ): Permits => {
   const reading = permissions.filter(({ commands, ruling }) => commands === undefined && ruling !== "allow")
@@ -79,7 +85,8 @@ export const makePermits = (
     hidden: permissions.flatMap(({ hides }) => hides ?? []),
     ...more,
     rule: (call, learned = []) => rule(permissions, call, { tools, where }, learned),
-    isCommand: (tool) => commandTools.has(tool)
+    isCommand: (tool) => commandTools.has(tool),
+    isContained: (tool) => isHeld && commandTools.has(tool)
   }
 }
 
@@ -137,7 +144,8 @@ export const readPermits = Effect.fnUntraced(function* (
     permissions.filter((one) => !isLeft(one)),
     {
       problems: [...foreign, ...permissions.filter(isLeft).map(describeLeft)],
-      kept: yield* readKept(places, placeOf(places.project).cwd)
+      kept: yield* readKept(places, placeOf(places.project).cwd),
+      hasContainment: hasContainment(settings)
     },
     () => folders.list().map(({ path }) => path)
   )

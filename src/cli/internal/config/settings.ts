@@ -317,6 +317,13 @@ const environment = Effect.fnUntraced(function* (env: { readonly [name: string]:
 
 const flag = (key: string): string => `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 
+/** Tells whether a sandbox keeps commands in the folders of the agent: no network, and nothing else to write to. */
+export const hasContainment = ({ sandbox }: Settings): boolean => {
+  const value = sandbox?.value ?? "off"
+  if (value === "off" || value === "os") return value === "os"
+  return (value.network ?? []).length === 0 && (value.writable ?? []).length === 0
+}
+
 /** Overrides a setting with a choice of the person. */
 export const choose = <K extends Key>(settings: Settings, key: K, value: NonNullable<Values[K]>): Settings => ({
   ...settings,

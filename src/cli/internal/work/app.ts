@@ -48,7 +48,7 @@ import { makeFolder, type Places, sessionsFile } from "../config/places.ts"
 import { compiled, network, policyFiles, readPolicies } from "../config/policies.ts"
 import { chooseModel, modelLayer } from "../config/providers.ts"
 import { findServers, type FoundServers, serversLayer } from "../config/servers.ts"
-import type { Approvals, Settings } from "../config/settings.ts"
+import { type Approvals, hasContainment, type Settings } from "../config/settings.ts"
 import { readDatabase } from "../config/storeAddress.ts"
 import { type Failure, layerOrFail, orFail } from "../failure.ts"
 import { pluginsOf } from "../project/brought.ts"
@@ -206,6 +206,7 @@ const tellPlace = (context: Context, shell: string, model: string): Middleware.M
     shell,
     model: context.model ?? Effect.succeed(model),
     sandbox: describeSandbox(context.settings),
+    isContained: hasContainment(context.settings),
     folders: context.folders,
     mode: modeOf(context)
   })
@@ -230,7 +231,9 @@ const approvalsFor = (
 ) => ({
   ...approvalsOf(mode === "ask" ? "ask" : (settings.approvals?.value ?? "ask"), tools, memory.notes),
   except: (call: Middleware.PreparedCall) =>
-    isReading(permits, call) || (mode === "suspend" && isPermitted(permits, call))
+    isReading(permits, call) ||
+    (mode === "suspend" &&
+      (isPermitted(permits, call) || (settings.approvals?.value === "auto-edit" && permits.isContained(call.name))))
 })
 
 /** Makes the files, commands, processes and language servers of a session. */

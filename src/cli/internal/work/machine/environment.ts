@@ -41,6 +41,9 @@ const free: { readonly [M in Approvals]: string } = {
   yolo: "everything"
 }
 
+/** The allowed calls of the mode `auto-edit` where a sandbox keeps commands in the folder. */
+const contained = "reading, changing files, and commands: they reach this folder alone"
+
 /** Names come from the disk, and must not look like markup. */
 const clean = (name: string): string => oneLine(name).replaceAll(/[<>]/g, "?").slice(0, 200)
 
@@ -84,12 +87,23 @@ interface Place {
   readonly sandbox?: string | undefined
   readonly folders: Folders
   readonly mode: Effect.Effect<Approvals>
+  /** True where a sandbox keeps commands in the folder. */
+  readonly isContained?: boolean | undefined
 }
 
-const factsOf = Effect.fnUntraced(function* ({ folder: project, folders, mode, model, sandbox = "", shell }: Place) {
+const factsOf = Effect.fnUntraced(function* ({
+  folder: project,
+  folders,
+  isContained = false,
+  mode,
+  model,
+  sandbox = "",
+  shell
+}: Place) {
   // A coder in a worktree has another folder.
   const files = Option.getOrUndefined(yield* Effect.serviceOption(Backend))
   const folder = files?.paths?.cwd ?? project
+  const now = yield* mode
   return {
     folder: clean(folder),
     branch: yield* branchOf(folder),
@@ -97,7 +111,7 @@ const factsOf = Effect.fnUntraced(function* ({ folder: project, folders, mode, m
     system: `${platform()} ${arch()}, ${basename(shell)}${sandbox === "" ? "" : `; commands are ${clean(sandbox)}`}`,
     date: dateOf(yield* Clock.currentTimeMillis),
     model: clean(yield* model),
-    mode: yield* mode
+    mode: isContained && now === "auto-edit" ? contained : now
   } satisfies Facts
 })
 
