@@ -41,7 +41,7 @@ const free: { readonly [M in Approvals]: string } = {
   yolo: "everything"
 }
 
-/** The allowed calls of the mode `auto-edit` where a sandbox keeps commands in the folder. */
+/** The allowed calls of the mode `auto-edit` if a sandbox keeps commands in the folder. */
 const contained = "reading, changing files, and commands: they reach this folder alone"
 
 /** Names come from the disk, and must not look like markup. */
@@ -87,7 +87,7 @@ interface Place {
   readonly sandbox?: string | undefined
   readonly folders: Folders
   readonly mode: Effect.Effect<Approvals>
-  /** True where a sandbox keeps commands in the folder. */
+  /** True if a sandbox keeps commands in the folder. */
   readonly isContained?: boolean | undefined
 }
 
