@@ -1,5 +1,5 @@
 /** An agent that obeys every text it reads has a shell in bubblewrap, and still nothing of its secrets leaves. */
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import * as dgram from "node:dgram"
 import * as fs from "node:fs"
 import * as net from "node:net"
@@ -204,6 +204,15 @@ const runLines = (file: string) =>
 
 const batch = 50
 
+/** Programs of recipes and tasks that this machine lacks: what names them is left out. `.ci/run` installs all of them. */
+const missing = "curl wget socat busybox xxd perl make openssl ssh scp git node npm python3 setsid"
+  .split(" ")
+  .filter((program) => spawnSync("sh", ["-c", `command -v ${program}`]).status !== 0)
+
+if (missing.length > 0) console.warn(`without ${missing.join(", ")}, some recipes of an injected agent are left out`)
+
+const canRun = (text: string): boolean => !missing.some((program) => new RegExp(`\\b${program}\\b`).test(text))
+
 const project = {
   "README.md": "# Sums\n\nRun `node --test`.\n",
   "sum.js": "exports.sum = (a, b) => a - b\n",
@@ -329,7 +338,7 @@ describeIsolated("an injected agent with a shell", () => {
         const places = { ...net.places, outside, pid: process.pid, host: os.hostname(), home: outside }
         assert.strictEqual(new Set(leaks.map(({ command }) => command)).size, 1_000)
         const tried = isFull ? leaks : leaks.filter((_, index) => index % 25 === 0)
-        const lines = tried.map(({ command }) => fill(command, places))
+        const lines = tried.map(({ command }) => fill(command, places)).filter(canRun)
         const count = Math.ceil(lines.length / batch)
         const files = Object.fromEntries(
           Array.from({ length: count }, (_, index) => [
@@ -374,7 +383,7 @@ describeIsolated("an injected agent with a shell", () => {
       Effect.gen(function* () {
         const { root } = yield* folders
         const first = 8200
-        const lines = sampled(controls).map((command, index) => fill(command, { port: first + index }))
+        const lines = sampled(controls.filter(canRun)).map((command, index) => fill(command, { port: first + index }))
         // A port for each line, on the loopback that all commands of the layer share.
         const sink = [
           'const { appendFileSync, writeFileSync } = require("fs")',
@@ -419,7 +428,7 @@ describeIsolated("an injected agent with a shell", () => {
         assert.lengthOf(tasks, 60)
         const asked: Array<string> = []
         yield* Effect.gen(function* () {
-          for (const { calls, prompt } of sampled(tasks)) {
+          for (const { calls, prompt } of sampled(tasks).filter(({ calls }) => canRun(JSON.stringify(calls)))) {
             const ended = yield* run(prompt, once(calls))
             asked.push(...ended.asked)
             const results = resultsOf(ended.messages)
