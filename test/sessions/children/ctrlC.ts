@@ -17,7 +17,7 @@ const look = Tool.make("look", {
   parameters: {},
   execute: () => {
     console.log("looking")
-    return end === "ends" ? Effect.succeed("seen") : Effect.never
+    return Effect.as(Effect.sleep(end === "ends" ? 0 : "1 hour"), "seen")
   },
   annotations: { readOnly: true }
 })
