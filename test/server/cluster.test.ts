@@ -1,6 +1,6 @@
 /** Servers of a cluster on one Postgres: a client of any of them has every thread. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as PgClient from "@effect/sql-pg/PgClient"
@@ -65,14 +65,17 @@ describe("two servers of a cluster", () => {
         const two = yield* boot(file, database, folder)
         // A thread that moves would have other positions.
         yield* Effect.provide(divided, PgClient.layer({ url: Redacted.make(database) }))
+        assert.strictEqual((yield* post(one, "t", "Hello", "0")).status, 202)
+        yield* readFrames(`${one.url}/threads/t/events`, { token })
+        // Both are there before the run, which is at work in the second call when they leave.
+        const isAt = (frames: ReadonlyArray<Server.Frame>) => times(frames, "ToolCalled") === 2
+        const watching = yield* Effect.forEach([one, two], ({ url }) =>
+          Effect.forkChild(readFrames(`${url}/threads/t/events?follow=true`, { token, isEnough: isAt }))
+        )
+        yield* Effect.sleep("1 second")
         assert.strictEqual((yield* post(one, "t", "Note all", "1")).status, 202)
         assert.strictEqual((yield* post(two, "t", "Note all", "1")).at("isNew"), false)
-        // At work in the second call, on either of the servers.
-        const isAt = (frames: ReadonlyArray<Server.Frame>) => times(frames, "ToolCalled") === 2
-        const [left, right] = yield* Effect.all(
-          [one, two].map(({ url }) => readFrames(`${url}/threads/t/events`, { token, isEnough: isAt })),
-          { concurrency: "unbounded" }
-        )
+        const [left, right] = yield* Effect.forEach(watching, Fiber.join)
         assert.deepStrictEqual(left?.frames, right?.frames)
         assert.isAbove(times(left?.frames ?? [], "TextDelta"), 0)
         const [first = ""] = linesOf(join(folder, "effects"))
@@ -97,7 +100,7 @@ describe("two servers of a cluster", () => {
         const whole = shown(read(stored.frames))
         assert.deepStrictEqual(
           whole.messages.flatMap(([role, id]) => (role === "human" ? [id] : [])),
-          ["input:1", "input:2"]
+          ["input:0", "input:1", "input:2"]
         )
         assert.strictEqual(whole.end, "RunCompleted completed")
         assert.deepStrictEqual(shown(read(frames)), whole)
@@ -117,11 +120,21 @@ describe("two servers of a cluster", () => {
           `2 ${other.child.pid} local`
         ])
 
-        // A third one joins. It decides what waits since the second one ended in order.
+        // A third one joins. Threads without a reader go on with it, and it decides what waits.
         assert.strictEqual((yield* post(other, "w", "Pay", "3")).status, 202)
         yield* readFrames(`${other.url}/threads/w/events`, { token })
         const three = yield* boot(file, database, folder)
-        yield* end(other.child, "SIGTERM")
+        yield* Effect.provide(divided, PgClient.layer({ url: Redacted.make(database) }))
+        rmSync(join(folder, "go"))
+        const alone = ["a", "b", "c", "d", "e", "f"]
+        for (const name of alone) assert.strictEqual((yield* post(three, name, "Note all", "1")).status, 202)
+        const effects = (n: number) =>
+          linesOf(join(folder, "effects")).filter((line) => line.startsWith(`${n} `)).length
+        while (effects(0) < 1 + alone.length) yield* Effect.sleep("20 millis")
+        yield* end(other.child, "SIGKILL")
+        writeFileSync(join(folder, "go"), "")
+        while (effects(2) < 1 + alone.length) yield* Effect.sleep("20 millis")
+        assert.deepStrictEqual([effects(0), effects(1), effects(2)], [7, 7, 7])
         const id = (yield* ask(`${three.url}/threads/w/state`, { token })).at("pending", 0, "id")
         const body = { decisions: [{ _tag: "Approve", id }] }
         assert.strictEqual((yield* ask(`${three.url}/threads/w/decisions`, { token, body })).status, 202)
