@@ -403,6 +403,7 @@ describe("two tenants", () => {
           ["info", ask(at, { token })],
           ["state", ask(`${at}/state`, { token })],
           ["history", ask(`${at}/history?before=${String(entry)}`, { token })],
+          ["compare", ask(`${at}/compare?with=${id}`, { token })],
           ["events", ask(`${at}/events`, { token })],
           ["decisions", ask(`${at}/decisions`, { token, body: { decisions: [decision] } })],
           ["resume", ask(`${at}/decisions`, { token, body: { decisions: [] } })],
@@ -419,7 +420,7 @@ describe("two tenants", () => {
           Effect.map(answer, ({ status, text }) => [name, status, text] as const)
         )
       const missing = yield* answersOf("nothing-of-this-name")
-      for (const [name, status] of missing.slice(0, 10)) assert.strictEqual(status, 404, name)
+      for (const [name, status] of missing.slice(0, 11)) assert.strictEqual(status, 404, name)
       const foreign = ["mine", "t%2Facme%2Fmine", "acme%2Fmine", "..%2Facme%2Fmine", "m%C4%B1ne", "mine%20", "MINE"]
       for (const id of foreign) assert.deepStrictEqual(yield* answersOf(id), missing, id)
       for (const id of ["mine%00", "mine%0A", "x".repeat(512), "%2e%2e%2f%2e%2e%2fmine"]) {
