@@ -26,6 +26,8 @@ import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import type { JsonObject } from "../core/Json.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import { defined } from "../support/json/defined.ts"
+import { findIn } from "./internal/facts/facts.ts"
+import { ModelCatalogue } from "./internal/facts/reference.ts"
 import { makeClient, secondsOf } from "./internal/ollama/client.ts"
 import { makeOllamaSessions } from "./internal/ollama/session.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
@@ -99,20 +101,23 @@ const make = Effect.fnUntraced(function* (options: Options) {
   if (refused !== undefined) return yield* refused
   const { model } = options
   const client = yield* makeClient(options, { provider, model })
-  const facts = yield* client.show
-  const window = options.contextWindowTokens ?? Math.min(contextLimit, facts.contextLength ?? contextLimit)
+  const modelInfo = yield* client.show
+  // The server knows its models. The catalogue fills in for an older one.
+  const facts = findIn(yield* ModelCatalogue, provider, model)
+  const ownWindow = modelInfo.contextLength ?? facts?.contextWindowTokens ?? contextLimit
+  const window = options.contextWindowTokens ?? Math.min(contextLimit, ownWindow)
   return ChatModel.of({
     modelId: model,
     provider,
-    supportsVision: options.supportsVision ?? facts.abilities?.has("vision") ?? false,
+    supportsVision: options.supportsVision ?? modelInfo.abilities?.has("vision") ?? facts?.vision ?? false,
     contextWindowTokens: window,
     structuredOutput: options.structuredOutput ?? "native",
-    prices: options.prices,
+    prices: options.prices ?? facts?.prices,
     makeSession: makeOllamaSessions(client, {
       provider,
       model,
       window,
-      abilities: facts.abilities,
+      abilities: modelInfo.abilities,
       parameters: [parametersOf(options), options.parameters ?? {}]
     })
   })

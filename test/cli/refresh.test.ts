@@ -4,18 +4,22 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
-import { Content, Message } from "effect-deepagents"
+import { Context, Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { ChatModel, Content, Message } from "effect-deepagents"
 import { ChatModels } from "effect-deepagents/models"
+import * as OllamaChatModel from "effect-deepagents/models/OllamaChatModel"
 import { TestClock } from "effect/testing"
 import { catalogueLayer } from "../../src/cli/internal/config/catalogue.ts"
 import { limitsIn } from "../../src/cli/internal/config/modelLimits.ts"
+import { listOllama } from "../../src/cli/internal/config/modelList.ts"
 import type { Places } from "../../src/cli/internal/config/places.ts"
 import { refresh } from "../../src/cli/internal/config/refreshCatalogue.ts"
 import { overlay, parseCatalogue, shipped } from "../../src/models/internal/facts/catalogue.ts"
 import { convert, ModelCatalogue } from "../../src/models/ModelCatalogue.ts"
+import { claude, turn } from "../models/anthropic/asking.ts"
 import { askAll, request } from "../models/openai/asking.ts"
 import { chunk } from "../models/openai/wire.ts"
+import * as Claude from "../models/servers/anthropic.ts"
 import * as Server from "../models/servers/openai.ts"
 
 const places = Effect.map(
@@ -156,6 +160,76 @@ describe("limits that providers list", () => {
       expect(yield* ask("acme/thinks")).toEqual([{ effort: "high" }, true])
       expect(yield* ask("acme/talks")).toEqual([undefined, true])
       expect((yield* ask("openai/gpt-5.4"))[0]).toEqual({ effort: "high" })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("decide the effort that Claude is asked for, and when it goes, as Anthropic's list says", () =>
+    Effect.gen(function* () {
+      const [yes, no] = [{ supported: true }, { supported: false }]
+      const effort = { supported: true, low: yes, medium: yes, high: yes, xhigh: no, max: no }
+      const capabilities = { image_input: no, effort, thinking: { ...yes, types: {} } }
+      const plain = { max_input_tokens: 500_000, max_tokens: 64_000, retires_at: null }
+      const [name, rows] = limitsIn("anthropic", {
+        data: [
+          { id: "claude-opus-5-5", ...plain, capabilities },
+          { id: "claude-sonnet-4-5-20250929", ...plain, retires_at: "2027-01-31T00:00:00Z", capabilities: null },
+          { id: "claude-haiku-4-5-20251001", ...plain, capabilities: { effort: { ...effort, supported: false } } }
+        ]
+      })
+      const limits = { in: 500_000, out: 64_000 }
+      expect([name, rows]).toEqual([
+        "anthropic",
+        {
+          "claude-opus-5-5": { ...limits, vision: false, efforts: "low medium high" },
+          "claude-sonnet-4-5": { ...limits, until: "2027-01-31" },
+          "claude-haiku-4-5": { ...limits, efforts: "" }
+        }
+      ])
+      const text = yield* convert("list", source, { [name]: rows })
+      const facts = Layer.succeed(ModelCatalogue, overlay(shipped, parseCatalogue(text) ?? { providers: {} }))
+      const server = yield* Claude.serve(Claude.say("ok"), Claude.say("ok"))
+      const model = claude(server, { thinking: "max" })
+      yield* turn(model)
+      yield* turn(Layer.provide(model, facts))
+      expect(server.requests.map(({ body }) => body["output_config"])).toEqual([{ effort: "max" }, { effort: "high" }])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("are asked of an Ollama for each of its models, and fill in for a server that tells nothing", () =>
+    Effect.gen(function* () {
+      const capabilities: { readonly [model: string]: ReadonlyArray<string> } = {
+        "qwen3-vl:8b": ["completion", "tools", "vision", "thinking"],
+        "llama3.2:3b": ["completion"]
+      }
+      const { url } = yield* listenWith((incoming, response) => {
+        const parts: Array<Buffer> = []
+        incoming.on("data", (part: Buffer) => parts.push(part))
+        incoming.on("end", () => {
+          if (incoming.url === "/api/tags") {
+            const models = [...Object.keys(capabilities), "gone:1b"].map((name) => ({ name }))
+            return void response.end(JSON.stringify({ models }))
+          }
+          const { model } = JSON.parse(Buffer.concat(parts).toString("utf8"))
+          const info = { "general.architecture": "a", "a.context_length": 16_384 }
+          if (capabilities[model] === undefined) return void response.writeHead(404).end("{}")
+          response.end(JSON.stringify({ capabilities: capabilities[model], model_info: info }))
+        })
+      })
+      const lists = yield* listOllama(url.replace("/prices.json", ""))
+      const rows = Object.fromEntries(lists.map(({ body, name }) => limitsIn(name, body)))
+      expect(rows).toEqual({
+        ollama: {
+          "qwen3-vl:8b": { in: 16_384, vision: true },
+          "llama3.2:3b": { in: 16_384, vision: false, efforts: "" }
+        }
+      })
+      expect(yield* listOllama("http://127.0.0.1:1")).toEqual([])
+      const text = yield* convert("list", source, rows)
+      const facts = Layer.succeed(ModelCatalogue, overlay(shipped, parseCatalogue(text) ?? { providers: {} }))
+      const silent = yield* listen(404, "{}")
+      const layer = OllamaChatModel.layer({ model: "qwen3-vl:8b", baseURL: silent.url.replace("/prices.json", "") })
+      const model = Effect.map(Layer.build(Layer.provide(layer, facts)), Context.get(ChatModel.ChatModel))
+      expect(yield* model).toMatchObject({ supportsVision: true, contextWindowTokens: 16_384 })
     }).pipe(Effect.scoped)
   )
 

@@ -7,15 +7,15 @@ import * as Result from "effect/Result"
 import * as ChatModels from "../../../models/ChatModels.ts"
 import { keptKey } from "./credentials.ts"
 import type { Places } from "./places.ts"
-import { type KeyedProvider, keyed } from "./providers.ts"
+import { type KeyedProvider, keyed, ollamaAddress } from "./providers.ts"
 import { readRecord } from "./settings.ts"
 import { writePrivate } from "./trust.ts"
 
 /** Time after which a list is asked for again, in milliseconds. */
 const fresh = 24 * 3_600_000
 
-/** The longest answer that is read, in characters, and the most models of a provider. */
-const most = { answer: 4_000_000, models: 2_000 } as const
+/** The longest answer in characters, the most models of a provider, and the most requests for single models. */
+const most = { answer: 4_000_000, models: 2_000, shown: 200 } as const
 
 /** The answer of a provider to a key. */
 type KeyCheck =
@@ -100,7 +100,36 @@ const keyOf = (places: Places, { key, name, variable }: KeyedProvider) =>
     ? Effect.succeed(Redacted.make((process.env[variable] ?? "").trim()))
     : Effect.orElseSucceed(keptKey(places, name), () => undefined)
 
-/** Asks all providers with a key for their lists, as they write them. A provider that does not answer is left out. */
+const readJson = (url: string, init: RequestInit) =>
+  Effect.tryPromise(async (signal): Promise<unknown> => {
+    const response = await fetch(url, { ...init, signal, redirect: "error" })
+    const text = response.ok ? (await response.text()).slice(0, most.answer) : ""
+    return JSON.parse(text)
+  }).pipe(Effect.timeout("6 seconds"))
+
+/** Asks an Ollama server for its models and their abilities. Empty if none listens. */
+export const listOllama = Effect.fnUntraced(function* (address: string) {
+  const names = yield* readJson(`${address}/api/tags`, {}).pipe(
+    Effect.timeout("1 second"),
+    Effect.map(namesIn),
+    Effect.orElseSucceed((): ReadonlyArray<string> => [])
+  )
+  const models = yield* Effect.forEach(
+    names.slice(0, most.shown),
+    (name) =>
+      readJson(`${address}/api/show`, { method: "POST", body: JSON.stringify({ model: name }) }).pipe(
+        Effect.map((shown) => (isRecord(shown) ? [{ ...shown, id: name }] : [])),
+        Effect.orElseSucceed(() => [])
+      ),
+    { concurrency: 4 }
+  )
+  return models.length === 0 ? [] : [{ name: "ollama", body: models.flat() }]
+})
+
+/**
+ * Asks all providers with a key, and the Ollama server here, for their lists, as they write them. A provider that does not
+ * answer is left out.
+ */
 export const listBodies = Effect.fnUntraced(function* (places: Places) {
   const providers = (yield* keyed(places)).filter(({ key }) => key !== undefined)
   const bodies = yield* Effect.forEach(
@@ -112,7 +141,7 @@ export const listBodies = Effect.fnUntraced(function* (places: Places) {
     }),
     { concurrency: 6 }
   )
-  return bodies.flat()
+  return [...bodies.flat(), ...(yield* listOllama(ollamaAddress()))]
 })
 
 /** Lists the models of all providers with a key. Without an answer, an older list or the first model counts. */

@@ -36,9 +36,13 @@ export const keyed = Effect.fnUntraced(function* (places: Places) {
   })
 })
 
+/** The address of the Ollama server here. */
+export const ollamaAddress = (): string =>
+  (process.env["OLLAMA_BASE_URL"] ?? "http://127.0.0.1:11434").replace(/\/+$/, "").replace(/\/v1$/, "")
+
 /** The models of an Ollama server, `undefined` if none listens. */
 export const ollama: Effect.Effect<ReadonlyArray<string> | undefined> = Effect.gen(function* () {
-  const base = (process.env["OLLAMA_BASE_URL"] ?? "http://127.0.0.1:11434").replace(/\/+$/, "").replace(/\/v1$/, "")
+  const base = ollamaAddress()
   const body: unknown = yield* Effect.tryPromise(async (signal) => {
     const response = await fetch(`${base}/api/tags`, { signal })
     return response.ok ? response.json() : undefined

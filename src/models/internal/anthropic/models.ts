@@ -4,6 +4,7 @@ import type { Prices } from "../../../core/Usage.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { type Catalogue, shipped } from "../facts/catalogue.ts"
 import { findIn, type ModelFacts, type PriceUsage, pricingOf } from "../facts/facts.ts"
+import type { Effort } from "../turn/thinking.ts"
 
 /** The abilities and limits of a Claude model. */
 export interface Profile {
@@ -30,12 +31,18 @@ export interface Profile {
 export type ClaudeEffort = "low" | "medium" | "high" | "xhigh" | "max"
 
 /** The efforts of a generation. A newer generation takes all: an effort that it refuses is lowered. */
-const effortsOf = (version: number): ReadonlyArray<ClaudeEffort> =>
+const effortsBy = (version: number): ReadonlyArray<ClaudeEffort> =>
   version < 4.6
     ? ["low", "medium", "high"]
     : version < 4.7
       ? ["low", "medium", "high", "max"]
       : ["low", "medium", "high", "xhigh", "max"]
+
+const isClaudeEffort = (effort: Effort): effort is ClaudeEffort => effort !== "none" && effort !== "minimal"
+
+/** The efforts that the catalogue tells, else those of the generation. */
+const effortsOf = (facts: ModelFacts, version: number): ReadonlyArray<ClaudeEffort> =>
+  facts.efforts.length === 0 ? effortsBy(version) : facts.efforts.filter(isClaudeEffort)
 
 /** An unknown Claude, with the limits of the most restricted known one. */
 const unknownClaude: Profile = {
@@ -47,7 +54,7 @@ const unknownClaude: Profile = {
   forcedTools: false,
   thinkingOff: "disabled",
   thinkingBy: "either",
-  efforts: effortsOf(Infinity)
+  efforts: effortsBy(Infinity)
 }
 
 /** A model of another vendor behind a server that speaks this API. */
@@ -89,7 +96,7 @@ export const profileOf = (model: string, catalogue: Catalogue = shipped): Profil
     forcedTools: !/-(?:fable|mythos)-5-1$|-(?:opus|sonnet)-5-5$/.test(base),
     thinkingOff: base === "claude-sonnet-5-5" ? "between_tools" : "disabled",
     thinkingBy: version < 4.6 ? "budget" : version < 4.7 ? "either" : "level",
-    efforts: effortsOf(version),
+    efforts: effortsOf(facts, version),
     facts
   }
 }
