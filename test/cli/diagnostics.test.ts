@@ -21,6 +21,8 @@ afterAll(() => program.remove())
 const server = `#!/usr/bin/env node
 require("node:fs").writeFileSync(process.env.HOME + "/server.json", JSON.stringify({ pid: process.pid, env: process.env, cwd: process.cwd() }))
 let all = Buffer.alloc(0)
+let hasSettings = false
+const asked = []
 const send = (message) => {
   const body = JSON.stringify({ jsonrpc: "2.0", ...message })
   process.stdout.write("Content-Length: " + Buffer.byteLength(body) + "\\r\\n\\r\\n" + body)
@@ -34,12 +36,17 @@ process.stdin.on("end", () => process.exit(0)).on("data", (chunk) => {
     if (all.length < end + 4 + size) return
     const { id, method, result } = JSON.parse(all.subarray(end + 4, end + 4 + size))
     all = all.subarray(end + 4 + size)
-    if (id === "settings") require("node:fs").writeFileSync(process.env.HOME + "/settings.json", JSON.stringify(result))
+    if (id === "settings") {
+      require("node:fs").writeFileSync(process.env.HOME + "/settings.json", JSON.stringify(result))
+      hasSettings = true
+    }
     if (method === "initialized") send({ id: "settings", method: "workspace/configuration", params: { items: [{ section: "typescript" }] } })
     if (method === "initialize") send({ id, result: { capabilities: { diagnosticProvider: {} } } })
-    if (method === "textDocument/diagnostic") {
+    if (method === "textDocument/diagnostic") asked.push(id)
+    while (hasSettings && asked.length > 0) {
       const start = { line: 0, character: 6 }
-      send({ id, result: { items: [{ range: { start, end: start }, severity: 1, code: 2322, message: "no string" }] } })
+      const items = [{ range: { start, end: start }, severity: 1, code: 2322, message: "no string" }]
+      send({ id: asked.shift(), result: { items } })
     }
   }
 })

@@ -257,7 +257,7 @@ const tellSettled = Effect.fnUntraced(function* (
 })
 
 /** The id of a thread as its tenant knows it. */
-export const nameIn = (baseId: string): string => baseId.slice(baseId.indexOf("/", 2) + 1)
+const nameIn = (baseId: string): string => baseId.slice(baseId.indexOf("/", 2) + 1)
 
 /** Works on the mail of a thread, until all is done. */
 const drain = Effect.fnUntraced(function* (registry: Registry, work: Work, baseId: string) {

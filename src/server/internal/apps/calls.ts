@@ -17,7 +17,7 @@ const prefix = "app:"
 export const sourceOf = ({ server }: AppCall): string => `${prefix}${server}`
 
 /** The id of the call of an input. */
-export const callIdOf = (inputId: string): string => `${prefix}${inputId}`
+const callIdOf = (inputId: string): string => `${prefix}${inputId}`
 
 /** The server whose interface a message stands for. */
 export const serverOf = (message: Message | undefined): string | undefined =>
