@@ -12,7 +12,7 @@ import { join, resolve } from "node:path"
 import manifest from "../package.json" with { type: "json" }
 
 /** The limit of the tarball, in bytes. */
-const limit = 4_300_000
+const limit = 4_500_000
 
 const sourceCondition = "@effect-deepagents/source"
 
