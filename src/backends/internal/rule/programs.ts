@@ -220,7 +220,8 @@ export const readings: ReadonlyMap<string, Reading> = new Map<string, Reading>([
       check: ({ operands, options }) => operands.length === 0 || options.some((one) => /^(?:-l|--list)$/.test(one))
     })
   ],
-  ["git remote", only(/^(?:-v|--verbose)$/, "none")],
+  // Its addresses may have a token.
+  ["git remote", only(none, "none")],
   ["git worktree list", only(/^--porcelain$/, "none")],
   [
     "git config --get",

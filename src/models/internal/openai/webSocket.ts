@@ -64,28 +64,43 @@ interface Connection {
   readonly close: () => void
 }
 
-/** The messages of a socket, in their order, of which one reader takes one at a time. */
+/** The messages of a socket, in their order, of which one reader takes one at a time. More than a turn has close it. */
 const makeInbox = () => {
   const messages: Array<string> = []
+  let size = 0
   let isClosed = false
   let wake: ((message: Message) => void) | undefined
   const give = (message: Message): void => {
     const waiting = wake
     wake = undefined
     if (waiting !== undefined) waiting(message)
-    else if (message !== undefined) messages.push(message)
+    else if (message !== undefined) {
+      messages.push(message)
+      size += message.length
+    }
+  }
+  /** Drops messages between two turns. */
+  const clear = (): void => {
+    messages.splice(0)
+    size = 0
   }
   return {
-    add: (text: string): void => give(text),
+    /** Reports whether there was room. */
+    add: (text: string): boolean => {
+      const hasRoom = size + text.length <= largestBody
+      if (hasRoom) give(text)
+      else clear()
+      return hasRoom
+    },
     close: (): void => {
       isClosed = true
       give(undefined)
     },
     isClosed: () => isClosed,
-    /** Drops messages between two turns. */
-    clear: () => messages.splice(0),
+    clear,
     next: (): Promise<Message> => {
       const message = messages.shift()
+      size -= message?.length ?? 0
       if (message !== undefined || isClosed) return Promise.resolve(message)
       return new Promise((resolve) => {
         wake = resolve
@@ -127,8 +142,7 @@ const connect = (url: string, headers: Readonly<Record<string, string>>, openedA
     })
     socket.addEventListener("message", ({ data }) => {
       // Every message of the protocol is a text.
-      if (typeof data === "string") inbox.add(data)
-      else close()
+      if (typeof data !== "string" || !inbox.add(data)) close()
     })
     for (const type of ["close", "error"] as const) {
       socket.addEventListener(type, () => {
