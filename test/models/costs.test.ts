@@ -48,6 +48,21 @@ describe("costs", () => {
     })
   )
 
+  it.live("are multiplied by Claude's fast mode and by a place", () =>
+    Effect.gen(function* () {
+      const costOf = (model: string, names: object) =>
+        Effect.gen(function* () {
+          const answer = Claude.answer([{ text: "ok" }], { finalUsage: { output_tokens: 100, ...names } })
+          const server = yield* Claude.serve(Claude.stream(answer))
+          return (yield* done(claude(server, { model }))).usage?.cost
+        })
+      const usual = (yield* costOf("claude-opus-5-5", { speed: "standard", inference_geo: "global" })) ?? 0
+      assert.isAbove(usual, 0)
+      const fast = yield* costOf("claude-opus-5-5", { speed: "fast", inference_geo: "us" })
+      assert.closeTo(fast ?? 0, usual * 2.2, 1e-12)
+    })
+  )
+
   it.live("count each search of Gemini, and of models before the third one only the turn", () =>
     Effect.gen(function* () {
       const costOf = (model: string, webSearchQueries: ReadonlyArray<string>) =>

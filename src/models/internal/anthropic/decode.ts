@@ -101,7 +101,7 @@ export const makeDecoder = ({ fail, makeId, names, priced }: Reading, sink: Sink
     if (answer === undefined) return broken("the answer ended without a beginning")
     if (typeof stop["stop_reason"] !== "string") return broken("the answer ended without a stop reason")
     isDone = true
-    finishTurn(turn, { start: answer, stop, usage: priced(usageOf(counts), { searches: counts.searches }), filtered })
+    finishTurn(turn, { start: answer, stop, usage: priced(usageOf(counts), counts), filtered })
     return undefined
   }
 

@@ -10,6 +10,8 @@ export interface Counts {
   cacheWrite: number
   reasoning: number
   searches: number
+  /** The speed and the place of the request. */
+  names: ReadonlyArray<string>
 }
 
 /**
@@ -19,6 +21,8 @@ export interface Counts {
 export const count = (counts: Counts, usage: JsonObject): void => {
   const serverTools = usage["server_tool_use"]
   if (isObject(serverTools)) counts.searches = countOf(serverTools["web_search_requests"]) ?? counts.searches
+  const names = [usage["speed"], usage["inference_geo"]].filter((one) => typeof one === "string")
+  counts.names = [...new Set([...counts.names, ...names])]
   const steps = objectsOf(usage["iterations"])
   if (steps.some((step) => step["type"] !== "message")) {
     const sum = (key: string): number => steps.reduce((total, step) => total + (countOf(step[key]) ?? 0), 0)
@@ -28,7 +32,7 @@ export const count = (counts: Counts, usage: JsonObject): void => {
     counts.cacheWrite = sum("cache_creation_input_tokens")
     return
   }
-  const take = (key: keyof Counts, value: Json | undefined): void => {
+  const take = (key: Exclude<keyof Counts, "names">, value: Json | undefined): void => {
     counts[key] = countOf(value) ?? counts[key]
   }
   take("input", usage["input_tokens"])
@@ -50,4 +54,12 @@ export const usageOf = (counts: Counts): Usage =>
   })
 
 /** Nothing counted yet. */
-export const noCounts = (): Counts => ({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0, searches: 0 })
+export const noCounts = (): Counts => ({
+  input: 0,
+  output: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  reasoning: 0,
+  searches: 0,
+  names: []
+})

@@ -22,6 +22,7 @@ export const Row = Schema.Struct({
   ...rates,
   long: optional(Schema.Array(Schema.Struct({ above: Count, ...rates }))),
   search: optional(Count),
+  factors: optional(Schema.Record(Schema.String, Count)),
   until: optional(Schema.String),
   next: optional(Schema.String)
 })

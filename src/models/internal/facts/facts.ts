@@ -22,6 +22,8 @@ export interface ModelFacts {
   readonly tiers?: { readonly [tier: string]: Prices } | undefined
   /** US dollars for one search of the web by the provider. */
   readonly searchPrice?: number | undefined
+  /** Factors on the prices of tokens, by the provider's names: a faster answer (`fast`), a place (`us`). */
+  readonly factors?: { readonly [name: string]: number } | undefined
   /** The day on which the provider takes the model away, as `2026-12-11`. */
   readonly retiresOn?: string | undefined
   /** The model that the provider names in its place. */
@@ -66,6 +68,7 @@ const factsOf = (row: Row): ModelFacts | undefined => {
       prices: pricesOf(row, "prices"),
       tiers: tiersOf(row),
       searchPrice: row.search,
+      factors: row.factors,
       retiresOn: row.until,
       successor: row.next
     })
@@ -94,22 +97,25 @@ export interface ServedFacts {
   readonly tier?: string | undefined
   /** Searches of the web by the provider. */
   readonly searches?: number | undefined
+  /** The speed and the place of the request, by the provider's names. Other names than those of factors change no price. */
+  readonly names?: ReadonlyArray<string> | undefined
 }
 
 /** Puts a cost on usage that has none. */
 export type PriceUsage = (usage: Usage, served?: ServedFacts) => Usage
 
-/** Prices usage by the tier of a request, and its searches. Prices of the layer win. */
+/** Prices usage by the tier of a request, its speed and place, and its searches. Prices of the layer win. */
 export const pricingOf = (
-  facts: Pick<ModelFacts, "prices" | "tiers" | "searchPrice"> | undefined,
+  facts: Pick<ModelFacts, "prices" | "tiers" | "searchPrice" | "factors"> | undefined,
   own?: Prices
 ): PriceUsage => {
-  const { prices, searchPrice = 0, tiers = {} } = facts ?? {}
+  const { factors = {}, prices, searchPrice = 0, tiers = {} } = facts ?? {}
   if (prices === undefined || own !== undefined) return (usage) => usage
-  return (usage, { searches = 0, tier } = {}) => {
+  return (usage, { names = [], searches = 0, tier } = {}) => {
     if (usage.cost !== undefined) return usage
+    const factor = names.reduce((product, name) => product * (valueAt(factors, name) ?? 1), 1)
     const { cost = 0, ...counts } = priced(usage, valueAt(tiers, tier) ?? prices)
-    return { ...counts, cost: cost + searches * searchPrice }
+    return { ...counts, cost: cost * factor + searches * searchPrice }
   }
 }
 

@@ -32,6 +32,7 @@ const Model = Schema.StructWithRest(
     supports_vision: optional(Schema.Boolean),
     reasoning_effort_levels: optional(Schema.Array(Schema.String)),
     search_context_cost_per_query: optional(Schema.Struct({ search_context_size_medium: optional(Schema.Number) })),
+    provider_specific_entry: optional(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown))),
     deprecation_date: optional(Schema.String),
     successor_model: optional(Schema.String)
   }),
@@ -92,6 +93,17 @@ const bandsOf = (model: Model) => {
   return bands.length === 0 ? undefined : bands
 }
 
+/** Names of factors. The source has other names there, too. */
+const factorNames = ["fast", "us"]
+
+const factorsOf = ({ provider_specific_entry: entry }: Model): Row["factors"] => {
+  const factors = factorNames.flatMap((name) => {
+    const factor = valueAt(entry ?? {}, name)
+    return typeof factor === "number" && factor > 0 ? [[name, factor] as const] : []
+  })
+  return factors.length === 0 ? undefined : Object.fromEntries(factors)
+}
+
 const usual = ["low", "medium", "high"]
 const levels = ["none", "minimal", ...usual, "xhigh", "max"]
 
@@ -137,6 +149,7 @@ const rowOf = (provider: string, id: string, model: Model): Row => {
     ...tiersOf(model, ""),
     long: bandsOf(model),
     search: search?.search_context_size_medium,
+    factors: factorsOf(model),
     until: model.deprecation_date,
     next: nameOf(provider, model.successor_model)
   })
