@@ -49,9 +49,10 @@ const own = "own"
 
 const requestOfResponses: Decisions = {
   [own]:
-    "include input instructions max_output_tokens metadata model parallel_tool_calls prompt_cache_key prompt_cache_retention reasoning safety_identifier service_tier store stream temperature text tool_choice tools top_p user background",
+    "include input instructions max_output_tokens metadata model parallel_tool_calls prompt_cache_key prompt_cache_retention reasoning safety_identifier service_tier store stream temperature text tool_choice tools top_p user background previous_response_id",
   [raw]:
-    "access_programs context_management conversation image max_tool_calls moderation previous_response_id prompt prompt_cache_options stream_options top_logprobs truncation"
+    "access_programs context_management image max_tool_calls moderation prompt prompt_cache_options stream_options top_logprobs truncation",
+  "each request has the history": "conversation"
 }
 
 const requestOfChat: Decisions = {

@@ -126,9 +126,15 @@ describe("OpenAiChatModel", () => {
   it.live("refuses a parameter that would change the history on the wire", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      const { error } = yield* ask(responses(server), request([Message.human("hi")], { parameters: { input: [] } }))
-      assert.strictEqual(error!.reason._tag, "InvalidRequest")
-      assert.include(error!.message, `parameters can't set "input"`)
+      const values = { input: [], previous_response_id: "resp_1", conversation: "conv_1" }
+      for (const [name, value] of Object.entries(values)) {
+        const { error } = yield* ask(
+          responses(server),
+          request([Message.human("hi")], { parameters: { [name]: value } })
+        )
+        assert.strictEqual(error!.reason._tag, "InvalidRequest")
+        assert.include(error!.message, `parameters can't set "${name}"`)
+      }
       assert.strictEqual(server.seen.length, 0)
     })
   )

@@ -66,7 +66,17 @@ const names: WireNames = {
   reasoningEffort: "reasoning.effort"
 }
 
-const reserved = new Set(["model", "input", "instructions", "stream", "tools", "tool_choice"])
+/** Another conversation would stand before the history, which each request has. */
+const reserved = new Set([
+  "model",
+  "input",
+  "instructions",
+  "stream",
+  "tools",
+  "tool_choice",
+  "conversation",
+  "previous_response_id"
+])
 
 const dialectOf = (provider: string): Dialect => ({
   provider,
@@ -368,7 +378,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
         stream: true
       })
       // The API validates raw parameters.
-      const isNew = previous !== undefined && body["previous_response_id"] === undefined
+      const isNew = previous !== undefined
       const news = isNew
         ? {
             ...body,
