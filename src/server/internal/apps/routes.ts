@@ -121,10 +121,40 @@ addEventListener("message", ({ data, source }) => {
   else if (source === app.contentWindow) parent.postMessage(data, "*")
 })`
 
+/**
+ * Takes WebRTC away from an app: no browser has a policy for it. Frames in the app would have it anew, so they go before
+ * they load, also those in shadow trees. It keeps the functions that it uses, since an app may replace them.
+ */
+const guard = `(() => {
+  for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "mozRTCPeerConnection", "WebTransport"]) delete window[name]
+  const own = Function.prototype.bind.bind(Function.prototype.call)
+  const [Observer, observe, remove] = [MutationObserver, own(MutationObserver.prototype.observe), own(Element.prototype.remove)]
+  const watch = (root, find) => {
+    const clear = () => {
+      for (let one; (one = find(root, "iframe, frame, object, embed, fencedframe")) !== null; ) remove(one)
+    }
+    observe(new Observer(clear), root, { childList: true, subtree: true })
+  }
+  const [attach, findIn] = [own(Element.prototype.attachShadow), own(DocumentFragment.prototype.querySelector)]
+  Element.prototype.attachShadow = function (options) {
+    const root = attach(this, options)
+    watch(root, findIn)
+    return root
+  }
+  for (const owner of [Element.prototype, ShadowRoot.prototype]) delete owner.setHTMLUnsafe
+  delete Document.parseHTMLUnsafe
+  for (const name of ["write", "writeln", "open"]) delete Document.prototype[name]
+  watch(document, own(Document.prototype.querySelector))
+})()`
+
+/** The page of an app with its guard. Shadow trees of the markup would be closed to the guard. */
+const guarded = (html: string): string =>
+  `<!doctype html><script>${guard}</script>${html.replaceAll(/shadowrootmode/gi, "data-shadow")}`
+
 const escapeAttribute = (html: string): string => html.replaceAll("&", "&amp;").replaceAll('"', "&quot;")
 
 const frameOf = (html: string): string =>
-  `<!doctype html><meta charset="utf-8"><title>App</title><style>html,body,iframe{margin:0;border:0;width:100%;height:100%;display:block}</style><iframe title="App" sandbox="allow-scripts" referrerpolicy="no-referrer" srcdoc="${escapeAttribute(html)}"></iframe><script>${relay}</script>`
+  `<!doctype html><meta charset="utf-8"><title>App</title><style>html,body,iframe{margin:0;border:0;width:100%;height:100%;display:block}</style><iframe title="App" sandbox="allow-scripts" referrerpolicy="no-referrer" srcdoc="${escapeAttribute(guarded(html))}"></iframe><script>${relay}</script>`
 
 const frame = (open: OpenApps) =>
   route({
