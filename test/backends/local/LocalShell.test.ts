@@ -429,11 +429,12 @@ describe("executeStream", () => {
             if (event._tag === "Output") total += event.text.length
             yield* now(() => NodeFs.writeFileSync(`${root}/go`, ""))
             while (!NodeFs.existsSync(`${root}/done`)) yield* Effect.sleep("20 millis")
-            yield* Effect.sleep("50 millis")
+            // A busy machine gives many small pieces: only the first one waits.
+            if (total === 1) yield* Effect.sleep("50 millis")
           })
         )
         assert.strictEqual(total, 1_100_001)
-      }).pipe(Effect.timeout("10 seconds")),
+      }).pipe(Effect.timeout("30 seconds")),
     60_000
   )
 
