@@ -97,7 +97,7 @@ export interface ServedFacts {
   readonly tier?: string | undefined
   /** Searches of the web by the provider. */
   readonly searches?: number | undefined
-  /** The speed and the place of the request, by the provider's names. Other names than those of factors change no price. */
+  /** The speed and the place of the request, by the provider's names. Names without a factor change no price. */
   readonly names?: ReadonlyArray<string> | undefined
 }
 
