@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import { valueAt } from "../json/valueAt.ts"
 import type { Redirect } from "./redirect.ts"
 
-const path = "/callback"
 const lasts = "300 seconds"
 
 const close = (server: Server, answering: () => ServerResponse | undefined): Effect.Effect<void> =>
@@ -42,8 +41,8 @@ const listen = (server: Server, port: number): Effect.Effect<number, string> =>
     })
   })
 
-/** Takes one request, and closes after 300 seconds or with its scope. */
-export const loopback: Redirect = {
+/** Takes one request at a path, and closes after 300 seconds or with its scope. */
+export const loopbackAt = (path: string): Redirect => ({
   open: Effect.fnUntraced(function* (receive, port = 0) {
     const context = yield* Effect.context()
     let host = ""
@@ -73,4 +72,7 @@ export const loopback: Redirect = {
     )
     return `http://${host}${path}`
   })
-}
+})
+
+/** Takes one request at `/callback`. */
+export const loopback: Redirect = loopbackAt("/callback")

@@ -16,6 +16,7 @@ export const Server = Schema.Struct({
   token_endpoint: text,
   device_authorization_endpoint: text,
   revocation_endpoint: text,
+  jwks_uri: text,
   registration_endpoint: text,
   scopes_supported: strings,
   code_challenge_methods_supported: strings,

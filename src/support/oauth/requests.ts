@@ -33,6 +33,8 @@ export interface Tokens {
   readonly refreshToken?: Redacted.Redacted
   readonly expiresAt?: number
   readonly scopes?: ReadonlyArray<string>
+  /** The person, by an ID token whose signature and nonce were checked. */
+  readonly subject?: string
   /** Present for a token that needs a proof of possession. */
   readonly metadata?: { readonly tokenType: "DPoP" }
 }
@@ -154,7 +156,7 @@ const authenticationOf = (
   return isPost ? oauth.ClientSecretPost(Redacted.value(secret)) : basicAuth(Redacted.value(secret))
 }
 
-const tokensOf = Effect.fnUntraced(function* (response: OAuth4.TokenEndpointResponse) {
+const tokensOf = Effect.fnUntraced(function* (response: OAuth4.TokenEndpointResponse, subject?: string) {
   const now = yield* Clock.currentTimeMillis
   const { access_token, expires_in, refresh_token, scope, token_type } = response
   const tokens: Tokens = defined({
@@ -162,6 +164,7 @@ const tokensOf = Effect.fnUntraced(function* (response: OAuth4.TokenEndpointResp
     refreshToken: refresh_token === undefined ? undefined : Redacted.make(refresh_token),
     expiresAt: expires_in === undefined ? undefined : now + expires_in * 1000,
     scopes: scope?.split(/[\s,]+/).filter((one) => one !== ""),
+    subject,
     metadata: token_type === "dpop" ? { tokenType: "DPoP" as const } : undefined
   })
   return tokens
@@ -286,26 +289,40 @@ export const make = (connection: FetchLike) => {
         const recognizedTokenTypes = type === exchangeGrant ? { n_a: () => undefined } : {}
         return oauth.processGenericTokenEndpointResponse(as, client, await response, { recognizedTokenTypes })
       }),
-      tokensOf
+      (response) => tokensOf(response)
     )
 
-  /** Exchanges a callback for tokens, after a check of its state and issuer. */
+  /**
+   * Exchanges a callback for tokens, after a check of its state and issuer. With a `nonce` the tokens must come with an ID
+   * token of this sign-in: its signature, issuer, audience, expiry and nonce are checked.
+   */
   const exchange = (
     server: Server,
     own: Client,
     callback: URL,
-    signIn: { readonly state: string; readonly verifier: string; readonly redirect: string },
+    signIn: {
+      readonly state: string
+      readonly verifier: string
+      readonly redirect: string
+      readonly nonce?: string | undefined
+    },
     parameters: Extra = {}
   ): Effect.Effect<Tokens, Reason> =>
     Effect.flatMap(
       at("token_endpoint", server, own, async ({ as, authentication: by, client, oauth, options }) => {
         const answer = oauth.validateAuthResponse(as, client, callback, signIn.state)
-        const { redirect, verifier } = signIn
+        const { nonce: expectedNonce, redirect, verifier } = signIn
         const more = { ...options, additionalParameters: parameters }
-        const response = oauth.authorizationCodeGrantRequest(as, client, by, answer, redirect, verifier, more)
-        return oauth.processAuthorizationCodeResponse(as, client, await response)
+        const response = await oauth.authorizationCodeGrantRequest(as, client, by, answer, redirect, verifier, more)
+        if (expectedNonce === undefined) {
+          return { result: await oauth.processAuthorizationCodeResponse(as, client, response) }
+        }
+        const expected = { expectedNonce, requireIdToken: true }
+        const result = await oauth.processAuthorizationCodeResponse(as, client, response, expected)
+        await oauth.validateApplicationLevelSignature(as, response, options)
+        return { result, subject: oauth.getValidatedIdTokenClaims(result)?.sub }
       }),
-      tokensOf
+      ({ result, subject }) => tokensOf(result, subject)
     )
 
   const device = Effect.fnUntraced(function* (
@@ -360,10 +377,17 @@ export const make = (connection: FetchLike) => {
   ): Effect.Effect<Tokens, Reason> =>
     grant(server, own, "refresh_token", { ...parameters, refresh_token: Redacted.value(token) })
 
-  const revoke = (server: Server, own: Client, token: Redacted.Redacted): Effect.Effect<void, Reason> =>
-    at("revocation_endpoint", server, own, async ({ as, authentication: by, client, oauth, options }) =>
-      oauth.processRevocationResponse(await oauth.revocationRequest(as, client, by, Redacted.value(token), options))
-    )
+  const revoke = (
+    server: Server,
+    own: Client,
+    token: Redacted.Redacted,
+    parameters: Extra = {}
+  ): Effect.Effect<void, Reason> =>
+    at("revocation_endpoint", server, own, async ({ as, authentication: by, client, oauth, options }) => {
+      const more = { ...options, additionalParameters: parameters }
+      const response = oauth.revocationRequest(as, client, by, Redacted.value(token), more)
+      return oauth.processRevocationResponse(await response)
+    })
 
   /** Registers the application (RFC 7591). */
   const register = Effect.fnUntraced(function* (
