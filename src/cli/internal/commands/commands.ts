@@ -141,15 +141,26 @@ const inbox = Command.make("inbox", { json }, (options) =>
   Command.withSubcommands([waiting, approve, reject, answer])
 )
 
-const login = Command.make("login", { provider: Argument.String("provider").pipe(Argument.optional) }, ({ provider }) =>
-  inSetup((Setup, context) => Setup.login(context, Option.getOrUndefined(provider)))
+const login = Command.make(
+  "login",
+  {
+    provider: Argument.String("provider").pipe(Argument.optional),
+    chatgpt: Flag.Boolean("chatgpt").pipe(
+      Flag.withDescription("Signs in to OpenAI, whose models then use your ChatGPT plan instead of a key"),
+      off
+    )
+  },
+  ({ chatgpt, provider }) =>
+    inSetup((Setup, context) =>
+      (chatgpt ? Setup.loginByChatGpt : Setup.login)(context, Option.getOrUndefined(provider))
+    )
 ).pipe(
   Command.withDescription("Keeps the key of a provider in the keychain, or sealed in a file. Type it, or pipe it in")
 )
 
 const logout = Command.make("logout", { provider: Argument.String("provider") }, ({ provider }) =>
   inSetup((Setup, context) => Setup.logout(context, provider))
-).pipe(Command.withDescription("Forgets the key of a provider"))
+).pipe(Command.withDescription("Forgets the key of a provider, or ends the sign-in with ChatGPT"))
 
 const refresh = Command.make(
   "refresh",

@@ -5,7 +5,7 @@ import * as Result from "effect/Result"
 import * as Doctor from "../../../agents/Doctor.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
 import { catalogueLayer } from "../config/catalogue.ts"
-import { chooseModel, modelLayer } from "../config/providers.ts"
+import { chooseModel, keyed, keyNames, modelLayer } from "../config/providers.ts"
 import { serversLayer, tried } from "../config/servers.ts"
 import { fail } from "../failure.ts"
 import { print, printJson, table } from "../output.ts"
@@ -54,6 +54,14 @@ const languages = Effect.fnUntraced(function* (context: Context) {
     status: "ok",
     detail: isOff ? "switched off" : parts.join("; ")
   } satisfies Doctor.Report["findings"][number]
+})
+
+/** Says where the key of the model comes from. */
+const keyOf = Effect.fnUntraced(function* (context: Context, model: string) {
+  const provider = (yield* keyed(context.places)).find(({ name }) => model.startsWith(`${name}:`))
+  if (provider?.key === undefined) return []
+  const detail = `${provider.name}: ${keyNames[provider.key]}`
+  return [{ area: "model", name: "key", status: "ok", detail } satisfies Doctor.Report["findings"][number]]
 })
 
 export const doctor = Effect.fnUntraced(function* (
@@ -106,6 +114,7 @@ export const doctor = Effect.fnUntraced(function* (
     ok: report.ok && broken.length === 0,
     findings: [
       ...report.findings,
+      ...(Result.isSuccess(model) ? yield* keyOf(context, app.model) : []),
       ...broken,
       ...unread,
       yield* editors,

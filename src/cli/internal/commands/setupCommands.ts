@@ -9,6 +9,7 @@ import { suggestion } from "../../../support/text/near.ts"
 import { oneLine, visible } from "../../../support/text/untrusted.ts"
 import * as Assets from "../assets.ts"
 import * as Agents from "../config/agents.ts"
+import { signIn, signOut } from "../config/chatgpt.ts"
 import { forgetKey, keepKey } from "../config/credentials.ts"
 import { frozenAt } from "../config/frozen.ts"
 import { checkKey } from "../config/modelList.ts"
@@ -30,10 +31,9 @@ export const models = Effect.fnUntraced(function* ({ places, settings }: Context
     yield* printJson({ providers: all, ollama: local ?? null, files, model: settings.model?.value ?? null })
     return modelName === undefined ? undefined : yield* Effect.asVoid(Providers.providerOf(modelName))
   }
-  const where = { environment: "key in the environment", kept: "key kept" }
   const rows = all.map(({ key, model, variable }) => [
     model,
-    key === undefined ? `no key (${variable}, or deepagents models login)` : where[key]
+    key === undefined ? `no key (${variable}, or deepagents models login)` : Providers.keyNames[key]
   ])
   const here = [
     ...(local ?? []).map((name) => [`ollama:${name}`, "runs here"]),
@@ -95,6 +95,8 @@ export const login = Effect.fnUntraced(function* ({ places }: Context, given: st
     const problem = `${name} refuses this key (status ${checked.status})`
     return yield* fail("noModel", `${problem}. Copy it again, or make a new key there; no key was kept.`)
   }
+  // A key replaces a sign-in.
+  if (name === "openai") yield* signOut(places, false)
   yield* keepKey(places, name, key)
   const how =
     checked._tag === "Accepted"
@@ -103,7 +105,33 @@ export const login = Effect.fnUntraced(function* ({ places }: Context, given: st
   return yield* tell(`Kept. ${how} ${provider.model} is the model unless you name another.`)
 })
 
+/** Signs the person in with the ChatGPT plan. The key of the environment still wins. */
+export const loginByChatGpt = Effect.fnUntraced(function* ({ places }: Context, given: string | undefined) {
+  if (given !== undefined && given !== "openai") {
+    return yield* fail("usage", `--chatgpt is for openai: deepagents models login openai --chatgpt`)
+  }
+  const stdio = yield* Effect.context<Stdio.Stdio>()
+  yield* signIn(places, (lines) => Effect.provideContext(tell(...lines), stdio))
+  const openai = (yield* Providers.keyed(places)).find(({ name }) => name === "openai")
+  return yield* tell(
+    "You're using your ChatGPT plan: requests of this program count towards it, those of schedules too.",
+    "Manage usage: https://chatgpt.com/settings/usage",
+    openai?.key === "environment"
+      ? "OPENAI_API_KEY is set, and wins: unset it to use the plan."
+      : `${openai?.model} is the model unless you name another.`
+  )
+})
+
+const signedOut = {
+  revoked: "Signed out of ChatGPT. To sign in with another account, run this once more first.",
+  unconfirmed:
+    "The sign-in is forgotten here, but OpenAI did not confirm its end. End it in the settings of ChatGPT, among the connected apps.",
+  unregistered: "The registration of this account is forgotten: the next sign-in can be of another one."
+} as const
+
 export const logout = Effect.fnUntraced(function* ({ places }: Context, name: string) {
+  const ended = name === "openai" ? yield* signOut(places) : undefined
+  if (ended !== undefined) return yield* tell(signedOut[ended])
   const wasThere = yield* forgetKey(places, name)
   return yield* tell(wasThere ? "Forgotten." : `No key was kept for ${name}.`)
 })

@@ -14,7 +14,8 @@ import { orFail } from "../failure.ts"
 import type { Places } from "./places.ts"
 import { makePrivate } from "./trust.ts"
 
-const namespace = "providers"
+/** The namespace of keys and tokens of providers. */
+export const namespace = "providers"
 
 const folderOf = ({ data }: Places): string => join(data, "credentials")
 
@@ -60,8 +61,20 @@ export const keptKey = Effect.fnUntraced(function* (places: Places, provider: st
   return credential?._tag === "ApiKey" ? credential.key : undefined
 })
 
-export const keptNames = Effect.fnUntraced(function* (places: Places) {
-  return (yield* hasKept(places)) ? yield* withStore(places, (store) => store.names(namespace)) : []
+/** What is stored of providers, by their names. A token is of a sign-in with ChatGPT. */
+export const keptKinds = Effect.fnUntraced(function* (places: Places) {
+  if (!(yield* hasKept(places))) return new Map<string, "kept" | "chatgpt">()
+  return yield* withStore(
+    places,
+    Effect.fnUntraced(function* (store) {
+      const names = yield* store.names(namespace)
+      const openai = names.includes("openai")
+        ? yield* Effect.orElseSucceed(store.get(namespace, "openai"), () => undefined)
+        : undefined
+      const kindOf = (name: string) => (name === "openai" && openai?._tag === "OAuthToken" ? "chatgpt" : "kept")
+      return new Map<string, "kept" | "chatgpt">(names.map((name) => [name, kindOf(name)]))
+    })
+  )
 })
 
 export const keepKey = (places: Places, provider: string, key: Redacted.Redacted) =>

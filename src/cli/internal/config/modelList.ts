@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as ChatModels from "../../../models/ChatModels.ts"
+import { OpenAi, planToken } from "./chatgpt.ts"
 import { keptKey } from "./credentials.ts"
 import type { Places } from "./places.ts"
 import { type KeyedProvider, keyed, ollamaAddress } from "./providers.ts"
@@ -41,19 +42,20 @@ const isRecord = (value: unknown): value is { readonly [name: string]: unknown }
 /** Names of models: as they are typed, short, and without anything that acts on a terminal. */
 const isName = (name: unknown): name is string => typeof name === "string" && /^[\w./:@+-]{1,200}$/.test(name)
 
-/** Reads the names of models from an answer: `data` of most providers, `models` of Google, or a list. */
+/** Reads the names of models from an answer: `data` of most providers, `models` of Google and ChatGPT, or a list. */
 export const namesIn = (body: unknown): ReadonlyArray<string> => {
   const listed = isRecord(body) ? (body["data"] ?? body["models"]) : body
   return (Array.isArray(listed) ? listed : [])
-    .flatMap((one: unknown) => (isRecord(one) ? [one["id"] ?? one["name"]] : []))
+    .flatMap((one: unknown) =>
+      isRecord(one) && (one["visibility"] ?? "list") === "list" ? [one["id"] ?? one["slug"] ?? one["name"]] : []
+    )
     .filter(isName)
     .map((name) => name.replace(/^models\//, ""))
     .slice(0, most.models)
 }
 
 /** Asks a provider for its models. */
-export const checkKey = Effect.fnUntraced(function* (name: string, key: Redacted.Redacted) {
-  const address = addressOf(name)
+export const checkKey = Effect.fnUntraced(function* (name: string, key: Redacted.Redacted, address = addressOf(name)) {
   if (address === undefined) return { _tag: "Unknown", why: `${name} lists no models` } satisfies KeyCheck
   const result = yield* Effect.result(
     Effect.tryPromise({
@@ -95,10 +97,16 @@ const storedIn = (value: unknown): StoredList | undefined => {
   return { at: value["at"], models: value["models"].filter(isName) }
 }
 
-const keyOf = (places: Places, { key, name, variable }: KeyedProvider) =>
-  key === "environment"
-    ? Effect.succeed(Redacted.make((process.env[variable] ?? "").trim()))
-    : Effect.orElseSucceed(keptKey(places, name), () => undefined)
+/** Asks a provider with its key, or with the token of a sign-in. */
+const askModels = Effect.fnUntraced(function* (places: Places, { key: kind, name, variable }: KeyedProvider) {
+  const { api } = yield* OpenAi
+  const key =
+    kind === "environment"
+      ? Redacted.make((process.env[variable] ?? "").trim())
+      : yield* Effect.orElseSucceed(kind === "chatgpt" ? planToken(places) : keptKey(places, name), () => undefined)
+  if (key === undefined) return undefined
+  return yield* checkKey(name, key, kind === "chatgpt" ? `${api}/models` : undefined)
+})
 
 const readJson = (url: string, init: RequestInit) =>
   Effect.tryPromise(async (signal): Promise<unknown> => {
@@ -135,8 +143,7 @@ export const listBodies = Effect.fnUntraced(function* (places: Places) {
   const bodies = yield* Effect.forEach(
     providers,
     Effect.fnUntraced(function* (provider) {
-      const key = yield* keyOf(places, provider)
-      const checked = key === undefined ? undefined : yield* checkKey(provider.name, key)
+      const checked = yield* askModels(places, provider)
       return checked?._tag === "Accepted" ? [{ name: provider.name, body: checked.body }] : []
     }),
     { concurrency: 6 }
@@ -153,18 +160,17 @@ export const listModels = Effect.fnUntraced(function* (places: Places) {
   const lists = yield* Effect.forEach(
     providers,
     Effect.fnUntraced(function* (provider) {
-      const before = Object.hasOwn(record, provider.name) ? storedIn(record[provider.name]) : undefined
-      if (before !== undefined && now - before.at < fresh) return { provider, list: before }
-      const key = yield* keyOf(places, provider)
-      const checked = key === undefined ? undefined : yield* checkKey(provider.name, key)
+      // A plan has models of its own.
+      const name = provider.key === "chatgpt" ? "openai by ChatGPT" : provider.name
+      const before = Object.hasOwn(record, name) ? storedIn(record[name]) : undefined
+      if (before !== undefined && now - before.at < fresh) return { name, provider, list: before }
+      const checked = yield* askModels(places, provider)
       const list = checked?._tag === "Accepted" ? { at: now, models: checked.models } : before
-      return { provider, list }
+      return { name, provider, list }
     }),
     { concurrency: 6 }
   )
-  const newLists = Object.fromEntries(
-    lists.flatMap(({ list, provider }) => (list === undefined ? [] : [[provider.name, list]]))
-  )
+  const newLists = Object.fromEntries(lists.flatMap(({ list, name }) => (list === undefined ? [] : [[name, list]])))
   yield* Effect.ignore(writePrivate(file, `${JSON.stringify({ ...record, ...newLists })}\n`))
   return lists.flatMap(({ list, provider: { model, name } }): ReadonlyArray<ListedModel> => {
     const names = list?.models.map((one) => `${name}:${one}`) ?? []

@@ -13,7 +13,8 @@ import { normaliseName } from "../../../support/text/names.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { fail, type Failure, layerOrFail } from "../failure.ts"
 import { catalogueLayer } from "./catalogue.ts"
-import { keptKey, keptNames } from "./credentials.ts"
+import { planLayer } from "./chatgpt.ts"
+import { keptKey, keptKinds } from "./credentials.ts"
 import type { Places } from "./places.ts"
 import type { Settings } from "./settings.ts"
 
@@ -21,17 +22,20 @@ import type { Settings } from "./settings.ts"
 export interface KeyedProvider {
   readonly name: string
   readonly variable: string
-  readonly key: "environment" | "kept" | undefined
+  readonly key: "environment" | "kept" | "chatgpt" | undefined
   readonly model: string
 }
+
+/** The origins of keys, in words. */
+export const keyNames = { environment: "key in the environment", kept: "key kept", chatgpt: "ChatGPT plan" } as const
 
 const setIn = (variable: string): boolean => (process.env[variable] ?? "").trim() !== ""
 
 export const keyed = Effect.fnUntraced(function* (places: Places) {
-  const keptKeys = yield* keptNames(places)
+  const kinds = yield* keptKinds(places)
   return ChatModels.providers.flatMap(({ firstModel, key: variable, name }): ReadonlyArray<KeyedProvider> => {
     if (variable === undefined || firstModel === undefined) return []
-    const key = setIn(variable) ? "environment" : keptKeys.includes(name) ? "kept" : undefined
+    const key = setIn(variable) ? "environment" : kinds.get(name)
     return [{ name, variable, key, model: `${name}:${firstModel}` }]
   })
 })
@@ -128,17 +132,28 @@ export const modelLayer = (
     Effect.gen(function* () {
       const provider = yield* providerOf(spec)
       const facts = settings.models?.value[spec]
+      const options = { ...facts, ...defined({ thinking }) }
+      const isOwnAddress = facts?.baseURL !== undefined
+      if (provider.name === "openai" && !setIn("OPENAI_API_KEY") && !isOwnAddress) {
+        if ((yield* keptKinds(places)).get("openai") === "chatgpt") {
+          if (setIn("OPENAI_BASE_URL")) {
+            const why = "OPENAI_BASE_URL names another server than OpenAI's, which gets no token of a ChatGPT plan"
+            return yield* fail("noModel", `${spec} can't be used: ${why}. Unset it, or set OPENAI_API_KEY`)
+          }
+          return Layer.provide(planLayer(places, spec, options), catalogueLayer(places))
+        }
+      }
       const apiKey: Redacted.Redacted | undefined =
-        provider.key === undefined || setIn(provider.key) || facts?.baseURL !== undefined
+        provider.key === undefined || setIn(provider.key) || isOwnAddress
           ? undefined
           : yield* keptKey(places, provider.name)
-      if (provider.key !== undefined && !setIn(provider.key) && facts?.baseURL === undefined && apiKey === undefined) {
+      if (provider.key !== undefined && !setIn(provider.key) && !isOwnAddress && apiKey === undefined) {
         const hint = provider.firstModel !== undefined ? `deepagents models login ${provider.name}, or ` : ""
         const how = `${hint}export ${provider.key}=…`
         return yield* fail("noModel", `${spec} can't be used: there is no key of ${provider.name}. Set one: ${how}`)
       }
       return Layer.provide(
-        layerOrFail("noModel")(ChatModels.resolve(spec, { ...facts, ...defined({ apiKey, thinking }) })),
+        layerOrFail("noModel")(ChatModels.resolve(spec, { ...options, ...defined({ apiKey }) })),
         catalogueLayer(places)
       )
     })

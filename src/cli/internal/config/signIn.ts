@@ -52,7 +52,7 @@ export const keptTokens = (places: Places): Authorization =>
   )
 
 /** A browser on another machine can't redirect to this one. */
-const isRemote = Effect.map(Effect.option(Config.String("SSH_CONNECTION")), Option.isSome)
+export const isRemote = Effect.map(Effect.option(Config.String("SSH_CONNECTION")), Option.isSome)
 
 /** Shows the sign-in page, with a code for another device where needed, and stores the tokens. */
 export const signingIn = (
