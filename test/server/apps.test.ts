@@ -60,7 +60,9 @@ describe("apps of MCP servers", () => {
           return { text: await response.text(), csp: response.headers.get("content-security-policy") ?? "" }
         })
       const closed = yield* policy(frame)
-      assert.include(closed.text, `srcdoc="<p title='&quot;&amp;amp;'>Shop</p>"`)
+      // The guard comes before the app.
+      assert.match(closed.text, /srcdoc="<!doctype html><script>[^"]*RTCPeerConnection/)
+      assert.include(closed.text, `</script><p title='&quot;&amp;amp;'>Shop</p>"`)
       assert.include(closed.csp, "sandbox allow-scripts; default-src 'none'")
       assert.include(closed.csp, "connect-src 'none'; frame-src 'none'")
       assert.notInclude(closed.csp, "example")
