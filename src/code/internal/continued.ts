@@ -26,7 +26,7 @@ export const failedSlot = AgentState.slot("script-failed", { schema: Schema.Arra
 const maxFailed = 4
 
 /** The most characters of all results of one script. A script with more can't be continued. */
-const maxKept = 4_000_000
+const maxKept = 500_000
 
 /** A script with the results that it begins with, and all that it has got. */
 export interface Continued {

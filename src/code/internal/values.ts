@@ -26,7 +26,7 @@ export interface Values {
   readonly update: (change: (before: JsonObject) => JsonObject) => Effect.Effect<void>
 }
 
-/** Makes the values that a script has: those of its thread, or its own. */
+/** Makes the stored values of a script: its thread keeps them, or the call does. */
 export const make = ({ state }: Pick<ToolContext["Service"], "state">, lasting: Lasting): Values => {
   let own: JsonObject = {}
   return lasting === "call"
