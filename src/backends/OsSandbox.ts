@@ -56,8 +56,8 @@ export interface Options<R = never> extends FilesystemBackend.Options, ShellOpti
 /** A sandbox over a folder. */
 export interface Box extends Sandbox.Service {
   /**
-   * Copies the folder, and gives the path of the copy: the `root` of another sandbox. Where the file system can, the copy
-   * shares its blocks. It stays until you remove it. Commands go on meanwhile.
+   * Copies the folder and returns the path of the copy, which another sandbox takes as its `root`. The copy shares blocks
+   * if the file system supports it. It stays until you remove it. Commands go on meanwhile.
    */
   readonly snapshot: Effect.Effect<string, BackendError>
 }

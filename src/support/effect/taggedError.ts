@@ -12,11 +12,11 @@ const maxCauses = 4
 function show(this: Error, depth: number | null, options: object, inspect: Inspect): string {
   const { cause: _, ...fields } = { ...this }
   const details = Object.keys(fields).length === 0 ? "" : ` ${inspect(fields, options)}`
-  const left = Math.min(depth ?? maxCauses, maxCauses)
+  const limit = Math.min(depth ?? maxCauses, maxCauses)
   const cause =
-    this.cause === undefined || left < 0
+    this.cause === undefined || limit < 0
       ? ""
-      : `\n[cause]: ${inspect(this.cause, { ...options, depth: left - 1 })}`.replaceAll("\n", "\n  ")
+      : `\n[cause]: ${inspect(this.cause, { ...options, depth: limit - 1 })}`.replaceAll("\n", "\n  ")
   return `${this.name}: ${this.message}${details}${cause}`
 }
 

@@ -53,7 +53,7 @@ export const findPlace = (): string | undefined => {
   return tree === undefined ? undefined : findParent(tree)
 }
 
-/** Fails, and says what to do. */
+/** Fails with the reason and a remedy. */
 export const refuse = (why: string): Effect.Effect<never, BackendError> =>
   Effect.fail(
     makeError(

@@ -9,8 +9,8 @@ import * as Seatbelt from "./seatbelt.ts"
 import { makeFilter } from "./seccomp.ts"
 
 /**
- * Whether it works. `filters`: system calls are filtered too. `memory`: `limits.memoryBytes` can be set. `mend` is what a
- * person can do.
+ * The result of a probe. `filters` reports a filter of system calls, `memory` whether `limits.memoryBytes` can be set. `mend`
+ * names a remedy.
  */
 export type ProbeResult =
   | { readonly works: true; readonly filters: boolean; readonly memory: boolean }

@@ -37,16 +37,16 @@ const maxModules = 500
 /** The repositories of submodules. The name of a submodule may have slashes in it. */
 const findModules = (git: string): ReadonlyArray<string> => {
   const modules: Array<string> = []
-  const left = [`${git}/modules`]
+  const queue = [`${git}/modules`]
   for (let count = 0; count < maxModules; count++) {
-    const folder = left.shift()
+    const folder = queue.shift()
     if (folder === undefined) break
     for (const name of foldersIn(folder)) {
       const path = `${folder}/${name}`
-      if (kindOf(`${path}/HEAD`) === undefined) left.push(path)
+      if (kindOf(`${path}/HEAD`) === undefined) queue.push(path)
       else {
         modules.push(path)
-        left.push(`${path}/modules`)
+        queue.push(`${path}/modules`)
       }
     }
   }
@@ -62,11 +62,11 @@ const bindFolder = (git: string): ReadonlyArray<Bind> => {
   const trees = foldersIn(`${git}/worktrees`).flatMap((name) =>
     ["config.worktree", "commondir", "gitdir"].map((file) => `${git}/worktrees/${name}/${file}`)
   )
-  const read = [...own, ...trees].filter((one) => kindOf(one) !== undefined)
-  return [{ path: git, access: "write" }, ...read.map((path): Bind => ({ path, access: "read" }))]
+  const readOnly = [...own, ...trees].filter((one) => kindOf(one) !== undefined)
+  return [{ path: git, access: "write" }, ...readOnly.map((path): Bind => ({ path, access: "read" }))]
 }
 
-/** The binds of a repository: its folder with those of its submodules, or the file that names another repository. */
+/** Binds a repository: its folder and the folders of its submodules, or its `.git` file. */
 const bindRepository = (git: string): ReadonlyArray<Bind> => {
   const kind = kindOf(git)
   if (kind === undefined) return []

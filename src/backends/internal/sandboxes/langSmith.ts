@@ -59,7 +59,7 @@ export interface Settings {
   readonly apiKey: Redacted.Redacted
 }
 
-interface Asked {
+interface ApiRequest {
   readonly method: "GET" | "POST" | "DELETE"
   readonly url: string
   readonly json?: unknown
@@ -97,7 +97,7 @@ export const make = (client: HttpClient.HttpClient, { apiKey, url }: Settings): 
     return fail(`the server answered ${status}${hint}: ${cut(hide(message), longestMessage)}`)
   }
 
-  const ask = ({ form, json, method, time = requestTime, url: address }: Asked): Failing<Uint8Array> =>
+  const ask = ({ form, json, method, time = requestTime, url: address }: ApiRequest): Failing<Uint8Array> =>
     Effect.gen(function* () {
       const bare = HttpClientRequest.make(method)(address)
       const key = Redacted.value(apiKey)
@@ -131,7 +131,7 @@ export const make = (client: HttpClient.HttpClient, { apiKey, url }: Settings): 
 
   const askFor =
     <A>(schema: Schema.Codec<A, unknown>) =>
-    (asked: Asked): Failing<A> =>
+    (asked: ApiRequest): Failing<A> =>
       Effect.flatMap(ask(asked), (bytes) =>
         Effect.catch(Schema.decodeEffect(Schema.fromJsonString(schema))(new TextDecoder().decode(bytes)), () =>
           fail("the answer is none of LangSmith's API; check the address")
@@ -141,7 +141,7 @@ export const make = (client: HttpClient.HttpClient, { apiKey, url }: Settings): 
   const at = (name: string, what = ""): string => `${base}/boxes/${encodeURIComponent(name)}${what}`
 
   /** Asks again until a thing is ready. */
-  const waitFor = (what: string, asked: Asked): Failing<void> =>
+  const waitFor = (what: string, asked: ApiRequest): Failing<void> =>
     askFor(Status)(asked).pipe(
       Effect.repeat({
         until: ({ status }) => status === "ready" || status === "failed",

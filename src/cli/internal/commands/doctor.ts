@@ -56,7 +56,7 @@ const languages = Effect.fnUntraced(function* (context: Context) {
   } satisfies Doctor.Report["findings"][number]
 })
 
-/** Says where the key of the model comes from. */
+/** Names the source of the model's key. */
 const keyOf = Effect.fnUntraced(function* (context: Context, model: string) {
   const provider = (yield* keyed(context.places)).find(({ name }) => model.startsWith(`${name}:`))
   if (provider?.key === undefined) return []

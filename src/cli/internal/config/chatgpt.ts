@@ -44,7 +44,7 @@ const planScope = "chatgpt.tokens.use.direct"
 
 const scopes = ["openid", "profile", "email", "offline_access", "resource.invoke", planScope]
 
-const again = "Sign in again: deepagents models login openai --chatgpt"
+const signInAgain = "Sign in again: deepagents models login openai --chatgpt"
 
 const minutes = 5
 
@@ -66,7 +66,7 @@ const withoutEnd = (text: string): string => text.replace(/[.\s]+$/, "")
 const explain = (reason: Reason): Failure => {
   const { message } = new OAuthError({ provider: "ChatGPT", account: "default", reason })
   const words = reason._tag === "NotConnected" ? `The sign-in to ChatGPT has ended: ${reason.problem}` : message
-  const remedy = reason._tag === "Unavailable" ? "" : ` ${again}`
+  const remedy = reason._tag === "Unavailable" ? "" : ` ${signInAgain}`
   return new Failure({
     exit: reason._tag === "Unavailable" ? "failed" : "noModel",
     message: `${withoutEnd(visible(words))}.${remedy}`
@@ -120,7 +120,7 @@ const findServer = Effect.gen(function* () {
   }
 })
 
-/** The client that a callback names. A person who declined gets none. */
+/** Reads the client id of a callback. A callback with an error names no client. */
 const clientOf = ({ searchParams }: URL, { client }: Registration): Effect.Effect<string, Reason> => {
   const ids = searchParams.getAll("client_id")
   const [id = client] = ids
@@ -132,7 +132,7 @@ const clientOf = ({ searchParams }: URL, { client }: Registration): Effect.Effec
     : Effect.fail(invalid("the callback names another client than the one of this machine"))
 }
 
-/** Exchanges the callback, and checks who signed in and what was granted. */
+/** Exchanges the code of a callback for tokens. Checks the account and the granted scopes. */
 const finishSignIn = Effect.fnUntraced(function* (
   store: Store,
   server: Effect.Success<typeof findServer>,
@@ -298,7 +298,11 @@ const remedies: ReadonlyArray<readonly [RegExp, "QuotaExhausted" | "Permission" 
     "Permission",
     "this ChatGPT account can't use its plan in other programs: OpenAI allows it to Plus and Pro. Keep a key instead: deepagents models login openai"
   ],
-  [/subscription_sharing_invalid_user/, "Authentication", `OpenAI no longer takes the sign-in with ChatGPT. ${again}`]
+  [
+    /subscription_sharing_invalid_user/,
+    "Authentication",
+    `OpenAI no longer takes the sign-in with ChatGPT. ${signInAgain}`
+  ]
 ]
 
 /** Explains an error of a request with a plan. No token stays in it. */

@@ -30,7 +30,7 @@ const isOwn = (tool: Json): boolean => isObject(tool) && (tool["type"] === "func
 const toItem = (item: Json): Json =>
   isObject(item) && item["role"] === "system" ? { ...item, role: "developer" } : item
 
-/** Leaves out what is refused. Tools of the program go into the input, and system messages become a developer's. */
+/** Drops refused parameters, moves the program's tools into the input, and gives system messages the role `developer`. */
 export const toPlanBody = (body: JsonObject): JsonObject => {
   const { input, tools, ...rest } = body
   const own = listOf(tools).filter(isOwn)

@@ -61,7 +61,7 @@ export const keptKey = Effect.fnUntraced(function* (places: Places, provider: st
   return credential?._tag === "ApiKey" ? credential.key : undefined
 })
 
-/** What is stored of providers, by their names. A token is of a sign-in with ChatGPT. */
+/** The stored credentials by the names of providers. A token comes from a sign-in with ChatGPT. */
 export const keptKinds = Effect.fnUntraced(function* (places: Places) {
   if (!(yield* hasKept(places))) return new Map<string, "kept" | "chatgpt">()
   return yield* withStore(

@@ -80,9 +80,9 @@ export interface Context {
   /** Tells why an agent can't write to its memory now. Without it, no agent can. */
   readonly memoryGuard?: Host.Guard | undefined
   readonly isDemo: boolean
-  /** The mode of a chat or a served thread now. Without it, the one of the settings holds. */
+  /** The mode of a chat or a served thread now. Default: the mode of the settings. */
   readonly mode?: Effect.Effect<Approvals> | undefined
-  /** The model of a served thread now. Without it, the one of the settings holds. */
+  /** The model of a served thread now. Default: the model of the settings. */
   readonly model?: Effect.Effect<string> | undefined
   readonly extensions: Extensions
   /** The folders beside the working folder. */
