@@ -30,16 +30,18 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
   it.effect("tells what is near a command, a flag, a field and a variable that is misspelt, with code 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
-      const [other, command, flag, shared, variable] = yield* Effect.all(
+      const [other, command, flag, shared, variable, version] = yield* Effect.all(
         [
           run(cwd, ["--continue"]),
           run(cwd, ["sesions"]),
           run(cwd, ["run", "--jsonn", "hi"]),
           run(cwd, ["run", "--modle", "a:b", "hi"]),
-          run(cwd, ["config"], { DEEPAGENTS_MODLE: "x" })
+          run(cwd, ["config"], { DEEPAGENTS_MODLE: "x" }),
+          run(cwd, ["--vesrion"])
         ],
         { concurrency: 4 }
       )
+      assert.match(version.err, /Did you mean "--version"\?/)
       assert.deepEqual([command.out, flag.out, shared.out], ["", "", ""])
       assert.match(flag.err, /deepagents run --help/)
       assert.deepEqual([command.code, flag.code, shared.code, variable.code], [2, 2, 2, 2])

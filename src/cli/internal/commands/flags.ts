@@ -68,8 +68,8 @@ export const shared = {
   )
 }
 
-/** The names of the shared flags on the command line. */
-export const sharedNames: ReadonlyArray<string> = Object.keys(shared).map(
+/** The names of the flags that every command has. */
+export const sharedNames: ReadonlyArray<string> = [...Object.keys(shared), "help", "version"].map(
   (name) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 )
 
