@@ -7,11 +7,12 @@
  * It takes some precautions. A command gets few environment variables (`PATH`, `HOME`, `LANG`, `TERM` and `TMPDIR`), so
  * your keys are not inherited; `env` passes on more of them. It runs in its own process group. On a timeout or an interruption, the group
  * gets SIGTERM, and SIGKILL 2 seconds later. A command ends with its shell: leftover background processes are ended in
- * the same way, at the latest when the layer is released. A process that leaves the group (`setsid`, `set -m`) survives.
- * At most `outputLimit` characters of output are kept.
+ * the same way, at the latest when the layer is released, and also after a `kill -9` of this process. A process that
+ * leaves the group (`setsid`, `set -m`) survives. At most `outputLimit` characters of output are kept.
  *
  * Ctrl-C in a terminal does not reach that group. Run programs with `NodeRuntime.runMain` of `@effect/platform-node`,
- * which interrupts them. With `Effect.runPromise`, the signal ends the process but not its commands.
+ * which interrupts them and waits. With `Effect.runPromise`, the signal ends the process, and its commands are ended as
+ * after a `kill -9`.
  *
  * ```ts
  * import { Effect } from "effect"

@@ -1,6 +1,7 @@
 /**
  * Commands as real processes: what is kept of their output, and that they end.
  */
+import { spawn } from "node:child_process"
 import * as NodeFs from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
@@ -535,6 +536,31 @@ describe("the layer", () => {
         const read = yield* backend.read("/from-command.txt")
         assert.strictEqual(read.kind === "text" && read.text, "two")
       }).pipe(Effect.provide(LocalShell.layer({ root })))
+    })
+  )
+})
+
+describe("a process that is killed", () => {
+  it.live("ends its commands, and what they started, within two seconds", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporary
+      const child = spawn(
+        process.execPath,
+        [
+          "--conditions=@effect-deepagents/source",
+          `${import.meta.dirname}/../children/shell.ts`,
+          root,
+          "trap '' TERM; sleep 60 & echo $! > inner; echo $$ > outer; sleep 3; echo late > late; sleep 60"
+        ],
+        { stdio: ["ignore", "pipe", "inherit"] }
+      )
+      const outer = yield* pidIn(`${root}/outer`)
+      const inner = yield* pidIn(`${root}/inner`)
+      assert.isTrue(isAlive(outer) && isAlive(inner))
+      child.kill("SIGKILL")
+      assert.isTrue(yield* gone(outer))
+      assert.isTrue(yield* gone(inner))
+      assert.isFalse(NodeFs.existsSync(`${root}/late`))
     })
   )
 })

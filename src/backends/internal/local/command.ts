@@ -13,6 +13,7 @@ import type * as Scope from "effect/Scope"
 import { type Fault, fault, fromSystem } from "./failure.ts"
 import * as Group from "./group.ts"
 import { attend, type Monitor, stdioOf } from "./monitor.ts"
+import type { Reaper } from "./reaper.ts"
 
 export type Channel = "stdout" | "stderr"
 
@@ -219,15 +220,27 @@ const listen = (child: ChildProcess, stdin: string | undefined) => {
  * Runs a command for as long as the scope is open. When that closes, all of the command's group is asked to end and
  * gets killed after 2 seconds, and closing waits for that. If the shell ends by itself, its group is ended in the same
  * way, but nobody waits: that is over when the scope of `leftovers` is closed at the latest. Nobody is sent a signal
- * after that: the group's number may be somebody else's.
+ * after that: the group's number may be somebody else's. A monitor ends with this process; other commands need a reaper for
+ * that.
  */
-export const start = (spec: Spec, leftovers: Scope.Scope): Effect.Effect<RunningCommand, Fault, Scope.Scope> =>
+export const start = (
+  spec: Spec,
+  leftovers: Scope.Scope,
+  reaper?: Reaper
+): Effect.Effect<RunningCommand, Fault, Scope.Scope> =>
   Effect.gen(function* () {
     const leftNames = yield* Deferred.make<ReadonlyArray<string>, Fault>()
     const { begin, end, findLeft, output } = yield* Effect.acquireRelease(
       Effect.map(launch(spec), ({ child, group }) => {
         const attended = spec.monitor === undefined ? undefined : attend(child, spec.monitor)
-        const endGroup = attended === undefined ? Group.end(group) : Group.endMonitored(group, attended.hasBegun)
+        if (attended === undefined) reaper?.watch(group)
+        const endGroup =
+          attended === undefined
+            ? Effect.ensuring(
+                Group.end(group),
+                Effect.sync(() => reaper?.forget(group))
+              )
+            : Group.endMonitored(group, attended.hasBegun)
         let ending: Fiber.Fiber<void> | undefined
         const begin = Effect.suspend(() =>
           ending === undefined

@@ -14,6 +14,7 @@ import type { Variables } from "./environment.ts"
 import { fault, on } from "./failure.ts"
 import * as Jail from "./jail.ts"
 import * as Output from "./output.ts"
+import type { Reaper } from "./reaper.ts"
 
 /** `leftovers` is the scope of the layer: processes that commands left behind have ended when it is closed. */
 export interface Shell {
@@ -22,6 +23,7 @@ export interface Shell {
   readonly variables: Variables
   readonly outputLimit: number
   readonly leftovers: Scope.Scope
+  readonly reaper: Reaper
   /** Isolates a program. Without it, the program runs unconfined. */
   readonly enclose?: ((program: Program) => Effect.Effect<Program>) | undefined
 }
@@ -109,7 +111,7 @@ const open = Effect.fnUntraced(function* (
     folder,
     Jail.holding(shell.jail, names, (held) =>
       Scope.provide(
-        Command.start({ ...enclosed, cwd: held.self.toString(), stdin: options?.stdin }, shell.leftovers),
+        Command.start({ ...enclosed, cwd: held.self.toString(), stdin: options?.stdin }, shell.leftovers, shell.reaper),
         scope
       )
     )

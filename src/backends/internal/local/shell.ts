@@ -7,6 +7,7 @@ import type { Shell } from "./execute.ts"
 import { fault, on } from "./failure.ts"
 import type * as Jail from "./jail.ts"
 import type { ShellOptions } from "./options.ts"
+import { makeReaper } from "./reaper.ts"
 import * as System from "./system.ts"
 
 /** Fails unless the shell can run. */
@@ -22,6 +23,7 @@ export const openShell = (jail: Jail.Jail, options: ShellOptions): Effect.Effect
       path,
       variables: variablesOf(process.env, options.env ?? {}),
       outputLimit: options.outputLimit ?? 100_000,
+      reaper: yield* makeReaper,
       leftovers: yield* Effect.scope
     }
   })
