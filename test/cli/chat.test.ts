@@ -408,7 +408,8 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await first.until("This part was said")
     first.type("\u0003")
     expect(await first.ended).toBe(130)
-    expect(first.text()).toMatch(/\n\^C\ndeepagents resume a$/)
+    // The line between the paragraphs may come behind the key.
+    expect(first.text()).toMatch(/\n\^C\n{1,2}deepagents resume a$/)
     const again = open([folder, "a", "--plain", "--resume"])
     await again.until("the answer was cut off here")
   })
