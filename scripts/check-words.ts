@@ -8,6 +8,8 @@ import { globSync, readFileSync, statSync } from "node:fs"
 const mostOfComments = 3
 const mostOfPage = 8
 const mostOverAll = 3
+/** At most this share of the titles of a file of tests may be riddles. One is free. */
+const mostOfTitles = 0.03
 
 const riddles = [
   // "what waits", "whoever asks"; not "what to do".
@@ -41,6 +43,9 @@ const textOf = (comment: string): string =>
 const declared =
   /(?:const|let) ([a-z]\w*)(?:: [^=\n]+)? = (?:async )?(?:<[^>]*>)?\(|(?<=^\s*(?:export )?)function\*? ([a-z]\w*)|const ([a-z]\w*) = Effect\.fn\w*\(|const ([a-z]\w*) = (?:async )?\w+ =>/gm
 
+/** Titles of tests and of their groups, in quotes of any kind. */
+const titled = /\b(?:it|describe|test)(?:[.]\w+)*(?:\([^"'`(]{0,80}\))?\(\s*(["'`])((?:\\.|(?!\1)[^\n\\])+)\1/g
+
 /** The words of a file or page, its riddles with their places, and the problems that it has apart from them. */
 interface Count {
   readonly words: number
@@ -49,6 +54,18 @@ interface Count {
 }
 
 const rateOf = (hits: number, words: number): number => (1000 * hits) / Math.max(1, words)
+
+const countTitles = (file: string, source: string): Count => {
+  const titles = [...source.matchAll(titled)].map(({ 2: title = "", index }) => ({ title, index }))
+  const hits = titles.flatMap(({ index, title }) =>
+    riddles.some((riddle) => title.search(riddle) !== -1)
+      ? [`${file}:${source.slice(0, index).split("\n").length} title "${title}"`]
+      : []
+  )
+  const isClear = hits.length <= Math.max(1, titles.length * mostOfTitles)
+  const words = titles.reduce((sum, { title }) => sum + title.split(/\s+/).length, 0)
+  return { words, hits, problems: isClear ? [] : hits }
+}
 
 const countComments = (file: string): Count => {
   const source = readFileSync(file, "utf8")
@@ -66,8 +83,13 @@ const countComments = (file: string): Count => {
       ? [`${file}:${lineOf(match.index)} function "${name}": name it by a verb and a noun`]
       : []
   })
+  const titles = file.endsWith(".test.ts") ? countTitles(file, source) : { words: 0, hits: [], problems: [] }
   const isClear = hits.length <= Math.max(1, (mostOfComments * words) / 1000)
-  return { words, hits, problems: [...(isClear ? [] : hits), ...names] }
+  return {
+    words: words + titles.words,
+    hits: [...hits, ...titles.hits],
+    problems: [...(isClear ? [] : hits), ...names, ...titles.problems]
+  }
 }
 
 /** The prose of a page. Lines keep their numbers. */
@@ -90,7 +112,9 @@ const countPage = (page: string): Count => {
 
 const paths = process.argv.length > 2 ? process.argv.slice(2) : ["src"]
 const files = paths.flatMap((path) =>
-  statSync(path).isDirectory() ? [...globSync(`${path}/*.md`), ...globSync(`${path}/**/*.ts`)] : [path]
+  statSync(path).isDirectory()
+    ? [...globSync(`${path}/*.md`), ...globSync(`${path}/**/*.ts`, { exclude: ["**/node_modules/**"] })]
+    : [path]
 )
 const counts = files.map((file) => (file.endsWith(".md") ? countPage(file) : countComments(file)))
 const problems = counts.flatMap((count) => count.problems)
