@@ -9,7 +9,7 @@ import { Mcp, McpServers } from "../../src/mcp/index.ts"
 import { TestChatModel } from "../../src/testing/index.ts"
 import { everything, filesystem, hostile, layer } from "./servers.ts"
 
-const asked = (answer: (request: Approval.Request) => Approval.Decision) =>
+const makeApprovals = (answer: (request: Approval.Request) => Approval.Decision) =>
   Effect.gen(function* () {
     const requests = yield* Ref.make<ReadonlyArray<Approval.Request>>([])
     return {
@@ -38,10 +38,10 @@ const results = (run: { readonly messages: ReadonlyArray<{ readonly role: string
 
 describe("Mcp", () => {
   it.live(
-    "asks about what is not annotated as read-only, and about nothing else",
+    "asks about tools without a read-only annotation, and about no others",
     () =>
       Effect.gen(function* () {
-        const person = yield* asked((request) => Approval.reject(request, "not today"))
+        const person = yield* makeApprovals((request) => Approval.reject(request, "not today"))
         const run = yield* Agent.run(agent, "Go").pipe(
           Effect.provide(
             Layer.mergeAll(
@@ -67,7 +67,7 @@ describe("Mcp", () => {
     "a server's question is asked of a person, and its request for the model goes through the run",
     () =>
       Effect.gen(function* () {
-        const person = yield* asked((request) =>
+        const person = yield* makeApprovals((request) =>
           request.answer === undefined
             ? Approval.approve(request)
             : Approval.respond(request, { name: "Ada", check: true, integer: 42, email: "ada@example.com" })
@@ -130,7 +130,7 @@ describe("Mcp", () => {
     "tells progress, log and sources; reads resources by two tools",
     () =>
       Effect.gen(function* () {
-        const person = yield* asked((request) => Approval.approve(request))
+        const person = yield* makeApprovals((request) => Approval.approve(request))
         const events = yield* Agent.stream(agent, "Go").pipe(
           Stream.runCollect,
           Effect.provide(
@@ -163,7 +163,7 @@ describe("Mcp", () => {
     "a tool that is renamed in a call is another one in the next round",
     () =>
       Effect.gen(function* () {
-        const person = yield* asked((request) => Approval.approve(request))
+        const person = yield* makeApprovals((request) => Approval.approve(request))
         const offered = yield* Effect.gen(function* () {
           yield* Agent.run(agent, "Go")
           return (yield* TestChatModel.requests).map(({ tools }) => tools.map(({ name }) => name))
@@ -191,10 +191,10 @@ describe("Mcp", () => {
   )
 
   it.live(
-    "a server that is not there is a warning; one that is not configured is a failure",
+    "warns of an unreachable server, and fails for an unconfigured one",
     () =>
       Effect.gen(function* () {
-        const person = yield* asked((request) => Approval.approve(request))
+        const person = yield* makeApprovals((request) => Approval.approve(request))
         const events = yield* Agent.stream(agent, "Go").pipe(
           Stream.runCollect,
           Effect.provide(Layer.mergeAll(person.layer, script()))

@@ -25,7 +25,7 @@ it.live(
       assert.strictEqual(file.kind, "text")
       const found = yield* backend.grep({ pattern: "everything", ignoreCase: true, mode: "files" })
       assert.isNotEmpty(found.files)
-      // Whatever way a resource is read by, it is text from outside.
+      // A resource is text from outside, by any way of reading.
       const wipe = Tool.make("wipe", {
         description: "Wipes",
         parameters: {},

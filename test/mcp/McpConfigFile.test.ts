@@ -17,7 +17,7 @@ const environment = ConfigProvider.layer(
 const parse = (path: string, text: string, options?: McpConfigFile.Options) =>
   Effect.provide(McpConfigFile.parse(path, text, options), environment)
 
-const shown = (secret: McpConfig.Secret | undefined) =>
+const revealSecret = (secret: McpConfig.Secret | undefined) =>
   secret === undefined ? undefined : Redacted.isRedacted(secret) ? Redacted.value(secret) : secret
 
 describe("McpConfigFile", () => {
@@ -25,7 +25,7 @@ describe("McpConfigFile", () => {
     Effect.gen(function* () {
       const { servers, warnings } = yield* parse(
         "/p/.mcp.json",
-        `{ // {"x": 1, "x": 2} in a comment is none
+        `{ // {"x": 1, "x": 2} in a comment is no duplicate key
           "mcpServers": {
             "a": { "command": "first" },
             "b": { "command": "x", "args": ["{\\"k\\": 1, \\"k\\": 2}", "same", "same"], "env": { "command": "y" } },
@@ -58,8 +58,8 @@ describe("McpConfigFile", () => {
       )
       assert.deepInclude(servers["a"], { type: "stdio", command: "npx", args: ["-y", "s3cret", "$TOKEN", "${UNSET}"] })
       const { a, b } = servers
-      assert.strictEqual(a?.type === "stdio" ? shown(a.env?.["KEY"]) : "", "s3cret")
-      assert.strictEqual(b?.type === "http" ? shown(b.headers?.["Authorization"]) : "", "Bearer s3cret")
+      assert.strictEqual(a?.type === "stdio" ? revealSecret(a.env?.["KEY"]) : "", "s3cret")
+      assert.strictEqual(b?.type === "http" ? revealSecret(b.headers?.["Authorization"]) : "", "Bearer s3cret")
       assert.deepStrictEqual(b?.type === "http" ? b.oauth : undefined, {
         clientId: "c",
         callbackPort: 8080,
@@ -81,7 +81,7 @@ describe("McpConfigFile", () => {
   it.effect("reads a file of VS Code, with comments, and asks for its inputs", () =>
     Effect.gen(function* () {
       const text = `{
-        // what is asked for
+        // values to ask the user for
         "inputs": [{ "type": "promptString", "id": "key", "description": "API key", "password": true },],
         "servers": {
           "a": { "type": "stdio", "command": "\${workspaceFolder}/run", "args": ["\${env:TOKEN}", "// no comment"], "dev": { "watch": "*" }, },
@@ -166,7 +166,7 @@ describe("McpConfigFile", () => {
   )
 
   it.effect(
-    "a field that restricts and can't be read switches its server off, others are named with what is near",
+    "switches a server off if a restricting field is invalid, and suggests names for other misspelt fields",
     () =>
       Effect.gen(function* () {
         const wrong = [
@@ -214,7 +214,7 @@ describe("McpConfigFile", () => {
       })
   )
 
-  it.effect("says what is wrong with a file that is none", () =>
+  it.effect("reports the problem of an invalid file", () =>
     Effect.gen(function* () {
       assert.match((yield* Effect.flip(parse("/x", "{"))).message, /\/x is not JSON/)
       assert.match((yield* Effect.flip(parse("/x", "[]"))).message, /has no "mcpServers" or "servers"/)
@@ -224,7 +224,7 @@ describe("McpConfigFile", () => {
     })
   )
 
-  it("JSON stays what it is without its comments and last commas", () => {
+  it("keeps JSON unchanged but for comments and trailing commas", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.boolean(), (value, pretty) => {
         const text = JSON.stringify(value, undefined, pretty ? 2 : 0)

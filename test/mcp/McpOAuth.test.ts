@@ -79,7 +79,7 @@ it.live(
         ["state", "other"],
         ["iss", "https://evil.example"]
       ]
-      const tried = Effect.fnUntraced(function* ([name, value]: (typeof bad)[number]) {
+      const tryChange = Effect.fnUntraced(function* ([name, value]: (typeof bad)[number]) {
         const change = (callback: string) => {
           const changed = new URL(callback)
           changed.searchParams.set(name, value)
@@ -102,7 +102,7 @@ it.live(
           yield* until("guarded", () => pages.length === 2)
         }).pipe(Effect.provide(client(url, pages, change)))
       })
-      yield* Effect.forEach(bad, tried, { concurrency: 2 })
+      yield* Effect.forEach(bad, tryChange, { concurrency: 2 })
       assert.isFalse(requests.includes("POST /token"))
     }),
   30_000

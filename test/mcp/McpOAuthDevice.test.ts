@@ -20,7 +20,7 @@ const client = (
   oauth: McpConfig.OAuth = {}
 ) => signingIn({ url, connectTimeout: 1_000_000_000, oauth }, { open: (page) => Effect.asVoid(open(page)) }, http)
 
-/** Real time for what is really sent, while the clock goes on. */
+/** Real time for real requests, while the test clock goes on. */
 const turn = TestClock.withLive(Effect.sleep(100))
 
 it.effect(
@@ -65,7 +65,7 @@ const origin = "https://login.example"
 const good = { access_token: "good", token_type: "Bearer" }
 const error = (word: string) => ({ error: word })
 
-/** A server and its authorisation server, in this process. `times` are those of the questions for a token. */
+/** A server and its authorisation server, in this process. `times` are the moments of the token requests. */
 const scripted = ({ device, metadata, tokens }: Script) => {
   const times: Array<number> = []
   const json = (body: object, status = 200, headers = {}) =>
@@ -129,8 +129,8 @@ const scripted = ({ device, metadata, tokens }: Script) => {
   return { http: Layer.succeed(HttpClient.HttpClient, http), times }
 }
 
-/** What came of a sign-in, and the pauses between its questions in seconds. */
-const tried = Effect.fnUntraced(function* (script: Script) {
+/** The result of a sign-in, and the pauses between its token requests in seconds. */
+const runSignIn = Effect.fnUntraced(function* (script: Script) {
   const { http, times } = scripted(script)
   const shown = yield* Deferred.make<Page>()
   const open = (page: Page) => Deferred.succeed(shown, page)
@@ -157,33 +157,33 @@ const tried = Effect.fnUntraced(function* (script: Script) {
 describe("servers of codes", { timeout: 60_000 }, () => {
   it.effect("are asked as often as they say, and less often where they ask for that or are down", () =>
     Effect.gen(function* () {
-      const slow = yield* tried({
+      const slow = yield* runSignIn({
         device: { interval: 2 },
         tokens: [error("authorization_pending"), error("slow_down"), error("slow_down"), "down", good]
       })
       assert.deepStrictEqual(slow.pauses, [2, 2, 7, 12, 24])
       assert.strictEqual(slow.status?.state, "connected")
-      const none = yield* tried({ tokens: [error("authorization_pending"), good] })
+      const none = yield* runSignIn({ tokens: [error("authorization_pending"), good] })
       assert.deepStrictEqual(none.pauses, [5, 5])
       for (const interval of [0, -1, 1e-9]) {
-        const busy = yield* tried({ device: { interval }, tokens: [error("authorization_pending"), good] })
+        const busy = yield* runSignIn({ device: { interval }, tokens: [error("authorization_pending"), good] })
         assert.deepStrictEqual(busy.pauses, [1, 1], String(interval))
       }
-      const huge = yield* tried({ device: { interval: 1e12 }, tokens: [good] })
+      const huge = yield* runSignIn({ device: { interval: 1e12 }, tokens: [good] })
       assert.deepStrictEqual(huge.pauses, [60])
     })
   )
 
   it.effect("end a sign-in by their words, or after 300 seconds, and no token is kept", () =>
     Effect.gen(function* () {
-      const declined = yield* tried({ tokens: [error("authorization_pending"), error("access_denied")] })
+      const declined = yield* runSignIn({ tokens: [error("authorization_pending"), error("access_denied")] })
       assert.match(declined.status?.error?.message ?? "", /the sign-in was refused: access_denied/)
-      const expired = yield* tried({ tokens: [error("expired_token")] })
+      const expired = yield* runSignIn({ tokens: [error("expired_token")] })
       assert.match(expired.status?.error?.message ?? "", /nobody typed the code in within 300 seconds/)
-      const pending = yield* tried({ device: { expires_in: 1e15 }, tokens: [error("authorization_pending")] })
+      const pending = yield* runSignIn({ device: { expires_in: 1e15 }, tokens: [error("authorization_pending")] })
       assert.match(pending.status?.error?.message ?? "", /nobody typed the code in within 300 seconds/)
       assert.isAtMost(pending.seconds, 301)
-      const short = yield* tried({ device: { expires_in: 20 }, tokens: [error("authorization_pending")] })
+      const short = yield* runSignIn({ device: { expires_in: 20 }, tokens: [error("authorization_pending")] })
       assert.match(short.status?.error?.message ?? "", /within 20 seconds/)
       assert.isAtMost(short.pauses.length, 4)
       for (const { status, tenant } of [declined, expired, pending, short]) {
@@ -203,20 +203,20 @@ describe("servers of codes", { timeout: 60_000 }, () => {
         "file:///etc/passwd",
         "?"
       ]) {
-        const { page, status } = yield* tried({ device: { verification_uri }, tokens: [good] })
+        const { page, status } = yield* runSignIn({ device: { verification_uri }, tokens: [good] })
         assert.match(status?.error?.message ?? "", /the page for the code .*(is no URL|is not https)/)
         assert.strictEqual(page._tag, "None")
       }
-      const strange = yield* tried({ device: { device_code: 7 }, tokens: [good] })
+      const strange = yield* runSignIn({ device: { device_code: 7 }, tokens: [good] })
       assert.match(strange.status?.error?.message ?? "", /"device_code" property must be a string/)
-      const without = yield* tried({ metadata: { device_authorization_endpoint: undefined }, tokens: [good] })
+      const without = yield* runSignIn({ metadata: { device_authorization_endpoint: undefined }, tokens: [good] })
       assert.match(without.status?.error?.message ?? "", /gives out no codes to type in elsewhere/)
-      const plain = yield* tried({
+      const plain = yield* runSignIn({
         metadata: { device_authorization_endpoint: "http://login.example/d" },
         tokens: [good]
       })
       assert.match(plain.status?.error?.message ?? "", /the device flow of its server, "http:.*", is not https/)
-      const words = yield* tried({ device: { user_code: `A\u001b[2J\n${"B".repeat(5_000)}` }, tokens: [good] })
+      const words = yield* runSignIn({ device: { user_code: `A\u001b[2J\n${"B".repeat(5_000)}` }, tokens: [good] })
       const shown = words.page._tag === "Some" ? ((yield* words.page.value).userCode ?? "") : ""
       assert.isAtMost(shown.length, 120)
       assert.notInclude(shown, "\u001b")

@@ -33,7 +33,7 @@ describe("McpServers", () => {
   )
 
   it.live(
-    "connects to all servers at once, and goes on without the one that there is not",
+    "connects to all servers at once, and goes on without the missing server",
     () =>
       Effect.gen(function* () {
         const servers = yield* Servers
@@ -168,7 +168,7 @@ describe("McpServers", () => {
   )
 
   it.live(
-    "a server that can't be reached is told of with what to do, and without what may be secret",
+    "reports an unreachable server with the next step, and without possible secrets",
     () => {
       const node = (...args: ReadonlyArray<string>) => ({ type: "stdio" as const, command: process.execPath, args })
       const failures: { readonly [name: string]: readonly [McpConfig.Server, RegExp] } = {

@@ -1,6 +1,4 @@
-/**
- * Answers that are none, and answers that don't come: their calls fail at once, and the connection is not lost unnoticed.
- */
+/** Invalid and missing answers: their calls fail at once, and a lost connection is noticed. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -43,7 +41,7 @@ describe("answers", { timeout: 30_000 }, () => {
     }).pipe(Effect.provide(servers))
   })
 
-  it.live("a message that lies deep in itself is none of the others' business", () =>
+  it.live("a deeply nested message fails its own call only", () =>
     Effect.gen(function* () {
       const { call: ask, status, tools } = yield* Servers
       yield* tools

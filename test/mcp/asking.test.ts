@@ -9,7 +9,7 @@ import { Mcp, type McpConfig } from "../../src/mcp/index.ts"
 import { TestChatModel } from "../../src/testing/index.ts"
 import { type Message as Sent, plain, scripted, type Side } from "./scripted.ts"
 
-/** A server whose tool asks this, and says what came of it. */
+/** A server whose tool sends this request, and returns the answer. */
 const asking = (method: string, params: object, config: Partial<McpConfig.StdioServer> = {}) => {
   let open: Sent["id"]
   return scripted(
@@ -48,7 +48,7 @@ const giving = (result: object) =>
 
 const agent = Agent.make({ name: "clerk", prompt: "", middleware: [Mcp.make()] })
 
-/** Runs an agent that calls the tool; gives what the model read, what a person was asked, and what models were. */
+/** Runs an agent that calls the tool. Returns the model's input, the questions to a person and the models' requests. */
 const run = (layer: ReturnType<typeof scripted>["layer"], ...more: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const requests: Array<Approval.Request> = []

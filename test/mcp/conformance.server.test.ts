@@ -19,7 +19,7 @@ const suite = fileURLToPath(
   new URL("../../node_modules/@modelcontextprotocol/conformance/dist/index.js", import.meta.url)
 )
 
-/** What must pass of each revision: all of its scenarios that are no extension, and how many checks are in them. */
+/** The scenarios of each revision, without extensions, and the number of their checks. */
 const revisions = [
   // Effect's server has no subscriptions to resources: `resources-subscribe` and `resources-unsubscribe` fail. One more
   // scenario, `server-sse-polling`, makes no check: the server closes no stream in the middle of a call.
@@ -27,7 +27,7 @@ const revisions = [
   { version: "2026-07-28", passed: 152, failing: [] }
 ]
 
-/** Some of what `McpAgent` does by itself, for every day. */
+/** A few scenarios that `McpAgent` implements by itself, for every run of the tests. */
 const few: ReadonlyArray<readonly [string, string]> = [
   ["2025-11-25", "elicitation-sep1034-defaults"],
   ["2025-11-25", "dns-rebinding-protection"],
@@ -46,7 +46,7 @@ const served = Effect.gen(function* () {
   return address._tag === "InetAddressV4" ? `http://127.0.0.1:${address.port}/mcp` : assert.fail("no port")
 })
 
-/** What the suite says when it is asked so. */
+/** The report of the suite for these arguments. */
 const run = Effect.fnUntraced(function* (version: string, ...which: ReadonlyArray<string>) {
   const url = yield* served
   const folder = yield* Effect.acquireRelease(

@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { isFull } from "../scale.ts"
 
-/** What the protocol's own suite asks of a client without authorisation, and how many checks there are in it. */
+/** The scenarios of the protocol's own suite for a client without authorisation, and the number of their checks. */
 const scenarios = {
   initialize: 1,
   tools_call: 2,

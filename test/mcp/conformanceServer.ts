@@ -1,10 +1,7 @@
 import { Content, type Json, Question, Tool, ToolContext, ToolOutput } from "effect-deepagents"
 import { McpAgent } from "effect-deepagents/server"
 import { McpSchema, McpServer } from "effect/ai"
-/**
- * The server that the protocol's conformance suite calls: tools of ours by `McpAgent`, and beside them, by Effect's
- * `McpServer`, what `McpAgent` has no form for (sampling, roots, prompts and resources of any kind).
- */
+/** The server for the protocol's conformance suite: our tools by `McpAgent`, and by Effect's `McpServer` the parts without a form in `McpAgent` (sampling, roots, prompts and resources of any kind). */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -66,7 +63,7 @@ const defaults = Schema.Struct({
 
 const confirm = Question.make("Please confirm", { answer: Schema.Struct({ ok: Schema.Boolean }) })
 
-/** What `McpAgent` offers by itself. */
+/** The tools that `McpAgent` offers by itself. */
 const tools = [
   says("test_simple_text", "This is a simple text response for testing."),
   says("test_image_content", ToolOutput.make([picture])),
@@ -108,7 +105,7 @@ const text = (said: string) => new McpSchema.CallToolResult({ content: [{ type: 
 type Service = McpServer.McpServer["Service"]
 type Handle = (server: Service) => ReturnType<Parameters<Service["addTool"]>[0]["handle"]>
 
-const beside = (name: string, handle: Handle) =>
+const addTool = (name: string, handle: Handle) =>
   Layer.effectDiscard(
     McpServer.McpServer.use((server) =>
       server.addTool({
@@ -149,7 +146,7 @@ type Requests = NonNullable<McpSchema.InputRequired["inputRequests"]>
 
 /** A tool that wants these answers, and is done when it has all of them. */
 const wanting = (name: string, inputRequests: Requests, requestState?: string) =>
-  beside(name, () =>
+  addTool(name, () =>
     Effect.map(McpSchema.McpRequestContext, ({ inputResponses = {} }) => {
       const isWhole = Object.keys(inputRequests).every((key) => {
         const given = inputResponses[key]
@@ -171,7 +168,7 @@ const asking = [
     { user_name: elicitation("What is your name?", "name"), greeting: sampling("Greet"), client_roots: roots },
     "state"
   ),
-  beside("test_input_required_result_multi_round", () =>
+  addTool("test_input_required_result_multi_round", () =>
     Effect.map(McpSchema.McpRequestContext, ({ inputResponses = {} }) =>
       "step2" in inputResponses
         ? text("done")
@@ -224,20 +221,20 @@ const template = Layer.effectDiscard(
 
 type Prompted = typeof McpSchema.PromptMessage.Type
 const user = (content: Prompted["content"]): Prompted => ({ role: "user", content })
-const said = (words: string) => user({ type: "text", text: words })
+const userSays = (words: string) => user({ type: "text", text: words })
 
 const prompts = [
   McpServer.prompt({
     name: "test_simple_prompt",
     description: "A prompt",
-    content: () => Effect.succeed([said("This is a simple prompt for testing.")])
+    content: () => Effect.succeed([userSays("This is a simple prompt for testing.")])
   }),
   McpServer.prompt({
     name: "test_prompt_with_arguments",
     description: "A prompt with arguments",
     parameters: { arg1: Schema.String, arg2: Schema.String },
     completion: { arg1: () => Effect.succeed(["paris"]) },
-    content: ({ arg1, arg2 }) => Effect.succeed([said(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)])
+    content: ({ arg1, arg2 }) => Effect.succeed([userSays(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)])
   }),
   McpServer.prompt({
     name: "test_prompt_with_embedded_resource",
@@ -249,7 +246,7 @@ const prompts = [
           type: "resource",
           resource: { uri: resourceUri, mimeType: "text/plain", text: "Embedded resource content for testing." }
         }),
-        said("Please process the embedded resource above.")
+        userSays("Please process the embedded resource above.")
       ])
   }),
   McpServer.prompt({
@@ -258,7 +255,7 @@ const prompts = [
     content: () =>
       Effect.succeed([
         user({ type: "image", data: bytes(png), mimeType: "image/png" }),
-        said("Please analyze the image above.")
+        userSays("Please analyze the image above.")
       ])
   }),
   Layer.effectDiscard(
@@ -273,7 +270,7 @@ const prompts = [
               ? new McpSchema.InputRequired({
                   inputRequests: { user_context: elicitation("What context?", "context") }
                 })
-              : new McpSchema.GetPromptResult({ messages: [said("done")] })
+              : new McpSchema.GetPromptResult({ messages: [userSays("done")] })
           )
       })
     )
@@ -305,7 +302,7 @@ const enums = {
 }
 
 const logging = (name: string) =>
-  beside(name, (server) =>
+  addTool(name, (server) =>
     Effect.gen(function* () {
       const words = ["Tool execution started", "Tool processing data", "Tool execution completed"]
       yield* Effect.forEach(words, (data) => server.notifications["notifications/message"]({ level: "info", data }))
@@ -314,17 +311,17 @@ const logging = (name: string) =>
   )
 
 const changing = (what: "prompts" | "tools") =>
-  beside(`test_trigger_${what === "tools" ? "tool" : "prompt"}_change`, (server) =>
+  addTool(`test_trigger_${what === "tools" ? "tool" : "prompt"}_change`, (server) =>
     Effect.as(server.notifications[`notifications/${what}/list_changed`]({}), text("done"))
   )
 
 const calling = [
-  beside("test_sampling", () =>
+  addTool("test_sampling", () =>
     reverse((client) =>
       client.createMessage({ messages: [{ role: "user", content: { type: "text", text: "Test" } }], maxTokens: 100 })
     )
   ),
-  beside("test_elicitation_sep1330_enums", () =>
+  addTool("test_elicitation_sep1330_enums", () =>
     reverse((client) =>
       Effect.flatMap(decodeForm({ mode: "form", message: "Please", requestedSchema: enums }), client.elicit)
     )

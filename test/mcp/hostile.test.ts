@@ -64,7 +64,7 @@ describe("hostile servers", () => {
   )
 
   it.live(
-    "nothing of a server is left when its connection is closed: not what it started, not what ignores signals",
+    "closing a connection ends all processes of the server, also started ones and those that ignore signals",
     () =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()
@@ -199,7 +199,7 @@ describe("framing", () => {
   })
 })
 
-it("names are such as models take, and mean one tool, in whatever order", () => {
+it("gives each tool a unique name that models accept, in any order of the servers", () => {
   const name = fc.oneof(fc.string(), fc.constantFrom("a", "a__b", "b", "b__c", "A", "a-b", "x".repeat(70)))
   fc.assert(
     fc.property(

@@ -1,6 +1,4 @@
-/**
- * What is too long, and what is given up before it has begun: neither takes anything else with it.
- */
+/** Messages over a limit, and calls cancelled before they begin: neither affects other calls. */
 import { spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { createInterface } from "node:readline"
@@ -71,22 +69,22 @@ describe("limits", { timeout: 120_000 }, () => {
       })
   )
 
-  const marked = (mark: string) =>
+  const findMarked = (mark: string) =>
     readdirSync("/proc").filter((pid) => {
       if (!/^\d+$/u.test(pid)) return false
-      const read = (file: string) => {
+      const readProcess = (file: string) => {
         try {
           return readFileSync(`/proc/${pid}/${file}`, "utf8")
         } catch {
           return ""
         }
       }
-      return read("cmdline").includes(mark) && !/State:\s+[ZX]/u.test(read("status"))
+      return readProcess("cmdline").includes(mark) && !/State:\s+[ZX]/u.test(readProcess("status"))
     })
 
   const moments = isFull ? [0, 0, 1, 2, 5, 10, 20, 40, 80, 160] : [0, 5, 40]
 
-  it.live("whatever moment a layer is given up in, no process is left", () =>
+  it.live("leaves no process when a layer is interrupted, at any moment", () =>
     Effect.gen(function* () {
       const mark = `mark-${process.pid}-${Math.random().toString(36).slice(2)}`
       for (const moment of moments) {
@@ -96,12 +94,12 @@ describe("limits", { timeout: 120_000 }, () => {
         if (moment > 0) yield* Effect.sleep(moment)
         yield* Scope.close(scope, Exit.void)
         yield* Fiber.interrupt(waiting)
-        assert.deepStrictEqual(marked(mark), [], `after ${moment} ms`)
+        assert.deepStrictEqual(findMarked(mark), [], `after ${moment} ms`)
       }
     })
   )
 
-  it.live("whatever moment a call is given up in, the next one is made", () =>
+  it.live("makes the next call after an interrupted one, at any moment", () =>
     Effect.gen(function* () {
       const servers = yield* Servers
       const echo = { server: "s", tool: "echo" }

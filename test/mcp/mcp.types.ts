@@ -9,7 +9,7 @@ import { expectTypeOf } from "vitest"
 
 type Servers = McpServers.McpServers
 
-// Servers need what reaches them, and never fail to be made.
+// Servers need the services of their transport, and building the layer never fails.
 expectTypeOf(McpServers.layer({ s: { type: "http", url: "https://example.com" } })).toEqualTypeOf<
   Layer.Layer<Servers, never, HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner>
 >()
@@ -18,7 +18,7 @@ McpServers.layer({ s: { command: "x" } })
 // @ts-expect-error there is no such grant
 McpServers.layer({ s: { type: "http", url: "https://example.com", oauth: { grant: "password" } } })
 
-// A call that handles nothing fails with McpError alone; what handlers need and fail with is added.
+// A call without handlers fails with McpError alone; errors and services of handlers are added.
 type Reply = Effect.Success<ReturnType<NonNullable<McpServers.CallOptions["onQuestion"]>>>
 declare const ask: Effect.Effect<Reply, "nobody", Desk>
 class Desk extends Context.Service<Desk, {}>()("Desk") {}
@@ -33,7 +33,7 @@ expectTypeOf(Mcp.make()).toEqualTypeOf<
   Middleware.AskingMiddleware<McpError.McpError, Servers | ToolContext.ToolContext | ChatModel.ChatModel>
 >()
 
-// What a server's agents and tools need is what it needs, but for those who decide: those are its clients.
+// A server needs the services of its agents and tools, except approvals: its clients decide.
 const asks = Tool.make("asks", { description: "Asks", parameters: {}, execute: () => Effect.as(Desk, "done") })
 const clerk = Agent.make({ name: "clerk", prompt: "", tools: [asks], middleware: [Mcp.make()] })
 expectTypeOf(McpAgent.layerStdio({ name: "a", version: "1", agents: [clerk] })).toEqualTypeOf<

@@ -9,7 +9,7 @@ import { type Behaviour, plain, scripted } from "./scripted.ts"
 const long = `delete_all_the_${"very_".repeat(12)}important_files`
 
 it.live(
-  "rules for a server's tools hold for the names that the server gave them, whatever models call them",
+  "rules for a server's tools match the server's own names, whatever names models see",
   () =>
     Effect.gen(function* () {
       const called: Array<unknown> = []
@@ -50,7 +50,7 @@ it.live(
   60_000
 )
 
-it.live("a misspelt server, or tool of one, is a warning with what is near", () =>
+it.live("warns of a misspelt server or tool with a suggestion", () =>
   Effect.gen(function* () {
     const { layer } = scripted(
       plain(

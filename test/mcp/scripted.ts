@@ -19,7 +19,7 @@ export interface Message {
   readonly params?: { readonly [name: string]: unknown }
 }
 
-/** The side of the server: what it says, and its end, whose last words on standard error come a moment later. */
+/** The side of the server: its messages and its end. The last words on standard error come a moment later. */
 export interface Side {
   readonly say: (message: object) => void
   readonly reply: (result: object) => void
@@ -37,7 +37,7 @@ const turnsOf = (count: number) =>
     for (let n = 0; n < count; n++) await new Promise((resolve) => setImmediate(resolve))
   })
 
-/** Turns of the event loop, for what takes no time but these. */
+/** Turns of the event loop, for work that takes no other time. */
 export const turns = turnsOf(20)
 
 /** The answers of a server without surprises, by the older protocol or the newer one. */
@@ -56,7 +56,7 @@ export const plain =
     return more(message, side, start)
   }
 
-/** The layer of a client of one such server, `s`, and a count of its processes: those started, and those that run. */
+/** The layer of a client of one such server, `s`, and the counts of its started and running processes. */
 export const scripted = (behaviour: Behaviour, config: Partial<McpConfig.StdioServer> = {}) => {
   const counts = { started: 0, running: 0 }
   const spawner = ChildProcessSpawner.make(() =>

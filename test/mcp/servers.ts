@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url"
-/** The servers that tests start: those from npm, and one of a few lines that does what it is told. */
+/** The servers that tests start: servers from npm, and a small scripted one. */
 import { NodeHttpClient, NodeServices } from "@effect/platform-node"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

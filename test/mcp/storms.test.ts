@@ -1,6 +1,4 @@
-/**
- * Servers that do what they do again and again.
- */
+/** Servers that repeat an action without end. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -22,7 +20,7 @@ const echo: Behaviour = ({ id, method }, { reply, say }) =>
       ? undefined
       : say({ id, error: { code: -32601, message: "Method not found" } })
 
-/** Lets a time pass, second by second, with turns for what happens in it. */
+/** Advances the clock second by second, with turns of the event loop in between. */
 const pass = (seconds: number) =>
   Effect.forEach(Array.from({ length: seconds }), () => Effect.andThen(turns, TestClock.adjust("1 second")), {
     discard: true
@@ -175,7 +173,7 @@ describe("storms", { timeout: 120_000 }, () => {
       const servers = yield* Servers
       yield* servers.tools
       const context = yield* Effect.context()
-      // What is said for an id of ours is an answer, whatever it is.
+      // Any message with an id of ours is an answer.
       const isOurs = (one: object) => "id" in one && (typeof one.id === "number" || typeof one.id === "string")
       const property = fc.asyncProperty(fc.array(json, { maxLength: 20 }), async (said) => {
         given.said = said.filter((one) => !isOurs(one))

@@ -210,7 +210,7 @@ const watching = (seen: Array<unknown>) =>
   )
 
 describe("secrets that a server says again", () => {
-  it.live("those of its environment are in no description, result, error, event or log", () =>
+  it.live("keeps secrets of a server's environment out of descriptions, results, errors, events and logs", () =>
     Effect.gen(function* () {
       const say = (text: string) => ({ content: [{ type: "text", text }], structuredContent: { [text]: text } })
       const { layer: s } = scripted(
@@ -248,7 +248,7 @@ describe("secrets that a server says again", () => {
   )
 
   it.live(
-    "those of an address and of headers are in no span, error or result; paths and words are not taken for any",
+    "keeps secrets of an address and of headers out of spans, errors and results, and leaves paths and words alone",
     () =>
       Effect.gen(function* () {
         const server = yield* serve((request, response, body) => {
