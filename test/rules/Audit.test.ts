@@ -74,7 +74,7 @@ describe("Audit", () => {
     }).pipe(Effect.provide(sessions))
   )
 
-  it.effect("is lines of JSON, one for each record, whatever is in it", () =>
+  it.effect("writes one line of JSON for each record, with any content", () =>
     Effect.gen(function* () {
       const to = `"\n\r\u2028{"_tag":"Request"}${"x".repeat(1_000_000)}`
       yield* decided('a"b', to)
@@ -86,7 +86,7 @@ describe("Audit", () => {
     }).pipe(Effect.provide(sessions))
   )
 
-  it.effect("says what it leaves out, and goes on without a thread that is deleted meanwhile", () =>
+  it.effect("names the records that it leaves out, and goes on without a thread that is deleted meanwhile", () =>
     Effect.gen(function* () {
       const store = yield* SessionStore.SessionStore
       for (const threadId of ["broken", "gone", "whole"]) yield* decided(threadId)

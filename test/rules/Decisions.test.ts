@@ -24,7 +24,7 @@ interface Sample extends Decisions.LabelledDecision {
   readonly truth: number
 }
 
-/** Decisions of an over-confident model: it states more than what is true. */
+/** Decisions of an over-confident model: it states more than the true probability. */
 const sample = (count: number, random: () => number): ReadonlyArray<Sample> =>
   Array.from({ length: count }, () => {
     const x = (random() + random() + random() - 1.5) * 4 + 0.5
@@ -106,13 +106,13 @@ describe("Decisions.calibrate", () => {
     const no = labels.filter(({ isYes }) => !isYes)
     assert.deepStrictEqual(settled([...yes, ...no.slice(0, 9)]), [false, true])
     assert.deepStrictEqual(settled([...yes, ...no.slice(0, 10)])[0], true)
-    // What is no probability is no label.
+    // An invalid probability is no label.
     const broken = [Number.NaN, -1, 2, Infinity].map((probability) => ({ probability, isYes: true }))
     const { count, isReady } = Decisions.calibrate([...labels.slice(0, 199), ...broken])
     assert.deepStrictEqual([count, isReady], [199, false])
   })
 
-  it("leaves to a person what is no probability, what lies beyond the labels, and costs that are none", () => {
+  it("leaves invalid probabilities, values beyond the labels and invalid costs to a person", () => {
     const labels = sample(2_000, makeRandom(5)).filter(({ probability }) => probability > 0.3)
     const { settle } = Decisions.calibrate(labels)
     const eager = settle({ wrongYes: 1, wrongNo: 100, person: 50 })
@@ -124,7 +124,7 @@ describe("Decisions.calibrate", () => {
     }
   })
 
-  it("never falls, whatever the labels and their order, and takes the cheapest answer", () =>
+  it("is monotone for any labels in any order, and takes the cheapest answer", () =>
     fc.assert(
       fc.property(
         fc.array(fc.record({ probability: fc.double({ min: 0, max: 1, noNaN: true }), isYes: fc.boolean() })),
@@ -182,7 +182,7 @@ const clerk = Agent.make({
   middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
 })
 
-/** What is said is what is paid. */
+/** The amount in the message is the amount of the payment. */
 const model = TestChatModel.reactive(({ messages }) => {
   const last = messages.at(-1)
   if (last?.role !== "human") return "done"
@@ -228,8 +228,8 @@ const request = (id: string, amount: number, more: Partial<Approval.Request> = {
   ...more
 })
 
-/** What people decided: payments up to 50 were approved, with a few exceptions. */
-const past = (count: number) =>
+/** Decisions of people: payments up to 50 were approved, with a few exceptions. */
+const makeHistory = (count: number) =>
   Array.from({ length: count }, (_, index) => {
     const asked = request(`p${index}`, index % 100, { at: index })
     const isYes = index % 100 <= 50 !== (index % 20 === 7)
@@ -239,7 +239,7 @@ const past = (count: number) =>
 const byText = (left = "", right = ""): number => left.localeCompare(right)
 
 describe("Decisions.labelled", () => {
-  it.effect("pairs what people decided with what the model says, and leaves out who is no person", () => {
+  it.effect("pairs people's decisions with the model's statements, and leaves out deciders that are no person", () => {
     const { asked, layer } = server()
     const one = (id: string, more: Partial<Approval.Request>, decision: (of: Approval.Request) => object) => {
       const made = request(id, 20, more)
@@ -285,13 +285,13 @@ describe("Decisions.labelled", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("lets a classifier of the inbox decide what is sure, by what people decided before", () => {
+  it.effect("lets a classifier of the inbox decide certain requests, by people's earlier decisions", () => {
     const { asked, layer } = server()
     return Effect.gen(function* () {
       const { list } = yield* Inbox.Inbox
       const costs = { wrongYes: 10, wrongNo: 10, person: 2 }
-      const few = Decisions.calibrate(yield* Decisions.labelled(Stream.fromIterable(past(150)), { rules }))
-      const many = Decisions.calibrate(yield* Decisions.labelled(Stream.fromIterable(past(900)), { rules }))
+      const few = Decisions.calibrate(yield* Decisions.labelled(Stream.fromIterable(makeHistory(150)), { rules }))
+      const many = Decisions.calibrate(yield* Decisions.labelled(Stream.fromIterable(makeHistory(900)), { rules }))
       assert.deepStrictEqual([few.isReady, many.isReady], [false, true])
       for (const amount of [10, 13, 50, 90]) yield* Agent.run(clerk, String(amount), { threadId: `t${amount}` })
       const waiting = Effect.map(list(), (items) => items.map(({ threadId }) => threadId).toSorted(byText))
@@ -309,7 +309,7 @@ describe("Decisions.labelled", () => {
         decision === undefined ? [] : [`${threadId} ${decision._tag} ${decision.by?.id}`]
       )
       assert.deepStrictEqual(decided.toSorted(byText), ["t11 Approve learned", "t91 Reject learned"])
-      // What a program decided teaches nothing.
+      // Decisions of a program teach nothing.
       const before = asked.length
       assert.deepStrictEqual(yield* Decisions.labelled(Audit.records(), { rules }), [])
       assert.lengthOf(asked, before)

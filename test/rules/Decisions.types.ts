@@ -18,7 +18,7 @@ expectTypeOf(DecisionModels.layerChatModel()).toEqualTypeOf<
 // @ts-expect-error no server is guessed
 DecisionModels.layerSystemOne({ model: "kev-4b" })
 
-// Failures and needs are those of the records, and of the model.
+// Errors and services come from the records and the model.
 expectTypeOf(Decisions.labelled(Audit.records(), { rules: "" })).toEqualTypeOf<
   Effect.Effect<
     ReadonlyArray<Decisions.LabelledDecision>,

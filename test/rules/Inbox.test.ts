@@ -34,7 +34,7 @@ const clerk = Agent.make({
   middleware: [HumanInTheLoop.make({ tools: rules })]
 })
 
-/** What is said is what is called. */
+/** The message names the calls. */
 const model = TestChatModel.reactive(({ messages }) => {
   const last = messages.at(-1)
   if (last === undefined || last.role === "tool") return "done"
@@ -54,7 +54,7 @@ const reasonOf = Effect.map((error: Inbox.InboxError) => error.reason)
 
 type Sessions = Layer.Layer<SessionStore.SessionStore>
 
-/** What holds on every store. */
+/** The tests for every store. */
 const hold = <R>(store: Effect.Effect<Sessions, never, R | Scope.Scope>, test: Vitest.Tester<R | Scope.Scope>) => {
   const using = <A, E>(
     effect: Effect.Effect<A, E, Inbox.Inbox | SessionStore.SessionStore | Layer.Success<typeof model> | SessionJournal>
@@ -65,7 +65,7 @@ const hold = <R>(store: Effect.Effect<Sessions, never, R | Scope.Scope>, test: V
       return yield* Effect.provide(effect, inbox.pipe(Layer.provideMerge(Layer.merge(sessions, model))))
     })
 
-  test("has what waits over all threads, sub-agents' and questions too, the oldest first", () =>
+  test("lists pending requests of all threads, with sub-agents' requests and questions, the oldest first", () =>
     using(
       Effect.gen(function* () {
         const { list } = yield* Inbox.Inbox
@@ -99,7 +99,7 @@ const hold = <R>(store: Effect.Effect<Sessions, never, R | Scope.Scope>, test: V
       })
     ))
 
-  test("a decision has its thread go on, with the name of who decided; what is decided is gone", () =>
+  test("continues the thread after a decision, records the decider, and removes the request", () =>
     using(
       Effect.gen(function* () {
         const { decide, list } = yield* Inbox.Inbox
@@ -163,7 +163,7 @@ const hold = <R>(store: Effect.Effect<Sessions, never, R | Scope.Scope>, test: V
       })
     ))
 
-  test("each request is told of once, by however many inboxes; one that could not be sent is tried again", () =>
+  test("announces each request once over several inboxes, and retries one that could not be sent", () =>
     using(
       Effect.gen(function* () {
         const sent: Array<string> = []
@@ -188,7 +188,7 @@ const hold = <R>(store: Effect.Effect<Sessions, never, R | Scope.Scope>, test: V
       }).pipe(Effect.scoped)
     ))
 
-  test("what was not told, because whoever did was interrupted or gone, is told by the next one", () =>
+  test("announces requests that an interrupted or dead inbox did not announce", () =>
     using(
       Effect.gen(function* () {
         const sent: Array<string> = []
@@ -204,7 +204,7 @@ const hold = <R>(store: Effect.Effect<Sessions, never, R | Scope.Scope>, test: V
         assert.deepStrictEqual(yield* Effect.provide(notify, broken), [])
         const fiber = yield* Effect.forkChild(Effect.provide(notify, hanging))
         yield* Deferred.await(begun)
-        // Whoever is at it may still be.
+        // The first inbox may still be sending.
         assert.deepStrictEqual(yield* Effect.provide(other, sending), [])
         yield* TestClock.adjust("6 minutes")
         assert.lengthOf(yield* Effect.provide(other, sending), 1)
@@ -254,7 +254,7 @@ describe("Inbox", () => {
     Layer.provideMerge(Layer.merge(SessionStore.journal.pipe(Layer.provideMerge(places.memory.layer())), model))
   )
 
-  it.effect("expire rejects what waited too long and nobody has, but nothing that only some may decide", () =>
+  it.effect("expire rejects requests that waited too long unclaimed, except those for certain deciders only", () =>
     Effect.gen(function* () {
       const { claim, expire, list } = yield* Inbox.Inbox
       yield* say("a", "book")
@@ -268,12 +268,12 @@ describe("Inbox", () => {
         gone.map(({ threadId }) => threadId),
         ["b"]
       )
-      const left = (yield* list()).map(({ threadId }) => threadId)
-      assert.sameMembers(left, ["a", "c"])
+      const remaining = (yield* list()).map(({ threadId }) => threadId)
+      assert.sameMembers(remaining, ["a", "c"])
     }).pipe(Effect.provide(here))
   )
 
-  it.effect("nothing of several decisions is delivered where one is no answer, or contradicts another", () =>
+  it.effect("delivers none of several decisions if any is invalid or contradicts another", () =>
     Effect.gen(function* () {
       paid.length = 0
       const { decide, list } = yield* Inbox.Inbox
@@ -300,7 +300,7 @@ describe("Inbox", () => {
     }).pipe(Effect.provide(here))
   )
 
-  it.effect("what is taken for ever is taken", () =>
+  it.effect("keeps a claim without an end", () =>
     Effect.gen(function* () {
       const { claim, list } = yield* Inbox.Inbox
       yield* say("a", "pay 5")
@@ -311,7 +311,7 @@ describe("Inbox", () => {
     }).pipe(Effect.provide(here))
   )
 
-  it.effect("a decision on something else than what is shown, and one by nobody who may, are refused", () =>
+  it.effect("refuses a decision on another request than the shown one, and a decision by an unauthorised decider", () =>
     Effect.gen(function* () {
       const { decide, list } = yield* Inbox.Inbox
       yield* say("a", "pay 5")
@@ -320,7 +320,7 @@ describe("Inbox", () => {
       const other = { ...item.request, arguments: { amount: 1 } }
       const wrong = Approval.decidedBy(Approval.approve(other), other, { by: ada })
       assert.strictEqual((yield* reasonOf(Effect.flip(decide([wrong], { by: ada }))))._tag, "Refused")
-      // Whoever may choose a name must not choose a role by it.
+      // A person who may choose a name must not choose a role by it.
       for (const id of ["bob", "role:finance"]) {
         const bob = Effect.flip(decide([Approval.approve(item.request)], { by: { id } }))
         assert.strictEqual((yield* reasonOf(bob))._tag, "Refused", id)
@@ -389,7 +389,7 @@ describe("Inbox", () => {
       }).pipe(Effect.provide(Inbox.layer({ deliver: Inbox.toAgents([clerkOf]) }).pipe(Layer.provideMerge(here))))
   )
 
-  it.effect("a classifier is bound by what another one did, in another process, before it", () =>
+  it.effect("a classifier counts the decisions of another process's classifier", () =>
     Effect.gen(function* () {
       paid.length = 0
       const clerkOf = Agent.make({
@@ -398,7 +398,7 @@ describe("Inbox", () => {
         tools: [pay],
         middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
       })
-      // An inbox of its own on the same store is what another process has.
+      // Another process has an inbox of its own on the same store.
       const sweep = (verdict: ApprovalClassifier.Verdict | "down") =>
         Effect.exit(
           Effect.provide(
@@ -461,7 +461,7 @@ describe("Inbox", () => {
     }).pipe(Effect.provide(Inbox.approvals.pipe(Layer.provideMerge(here))))
   )
 
-  it.effect("what a task in the background waits for is in it, and the task goes on", () =>
+  it.effect("lists the request of a background task, and continues the task", () =>
     Effect.gen(function* () {
       paid.length = 0
       const { decide, list } = yield* Inbox.Inbox
@@ -529,7 +529,7 @@ describe("Inbox", () => {
     }).pipe(Effect.provide(here))
   )
 
-  it.effect("a thread that can't go on leaves the request where it was, and says why", () =>
+  it.effect("leaves the request in place if its thread can't continue, and reports why", () =>
     Effect.gen(function* () {
       const { decide, list } = yield* Inbox.Inbox
       yield* say("a", "pay 5")

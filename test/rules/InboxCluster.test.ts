@@ -1,4 +1,4 @@
-/** The inbox of a cluster: its threads are on a runner, what waits is in Postgres, and decisions go to the entities. */
+/** The inbox of a cluster: its threads are on a runner, pending requests are in Postgres, and decisions go to the entities. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Schedule } from "effect"
 import { Approval } from "effect-deepagents"
@@ -27,7 +27,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("the inbox of a clu
         deliver: (threadId, decisions) =>
           Effect.flatMap(AgentClient.of(entity, threadId), ({ decide }) => decide(decisions))
       })
-      // As another process has it: what it knows is in the store.
+      // Like another process: all its knowledge is in the store.
       const other = yield* Effect.provideContext(Inbox.Inbox, yield* Layer.build(Layer.fresh(one)))
       yield* Effect.gen(function* () {
         const { claim, decide, expire, list, notify } = yield* Inbox.Inbox
@@ -80,7 +80,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("the inbox of a clu
         )
         assert.deepStrictEqual(yield* other.list(), [])
         assert.isFalse(did(path).some(({ what }) => what === "ship c"))
-        // What waits for its time was let be.
+        // A thread that waits for a time was left alone.
         const waiting = yield* AgentClient.of(entity, "t3")
         const history = yield* Effect.repeat(waiting.history, {
           schedule: Schedule.spaced("100 millis"),

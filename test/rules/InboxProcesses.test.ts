@@ -18,7 +18,7 @@ interface Told {
   readonly decided: string
 }
 
-/** A person in a process of its own, once it has listed what waits. */
+/** A person in a process of its own, once it has listed the pending requests. */
 const person = Effect.fnUntraced(function* (kind: string, path: string, id: string) {
   const ready = yield* Deferred.make<void>()
   const told = yield* Deferred.make<ReadonlyArray<Told>>()
@@ -55,7 +55,7 @@ const person = Effect.fnUntraced(function* (kind: string, path: string, id: stri
 
 const numbers = Array.from({ length: 6 }, (_, index) => index + 1)
 
-/** `place` is a folder; what is there tells a process of its store. */
+/** `place` is a folder, whose content names the store of a process. */
 const hold = <R>(
   kind: string,
   place: Effect.Effect<string, never, R | Scope.Scope>,
@@ -82,7 +82,7 @@ const hold = <R>(
           const other = eve[index]
           assert(other !== undefined && other.threadId === threadId)
           const both = [claimed, other.claimed]
-          // Whoever is late finds it taken, or done.
+          // The later process finds it claimed or decided.
           if (claimed !== "not tried") assert.strictEqual(both.filter((one) => one === "done").length, 1, both.join())
           const ends = [decided, other.decided]
           assert.include(ends, "done", threadId)

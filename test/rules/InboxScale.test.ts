@@ -1,4 +1,4 @@
-/** An inbox over a million idle threads: what is idle costs nothing. */
+/** An inbox over a million idle threads: idle threads cost nothing. */
 import { join } from "node:path"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"

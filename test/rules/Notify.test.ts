@@ -38,7 +38,7 @@ const send = (notification: Notify.Notification) => Notify.Notify.use((notify) =
 const url = Redacted.make("https://hooks.example/secret")
 
 describe("Notify", () => {
-  it.effect("by webhook, Slack and Telegram: what a chat or a terminal acts on is written out", () =>
+  it.effect("sends webhooks, Slack and Telegram messages, with control text of chats and terminals escaped", () =>
     Effect.gen(function* () {
       const { asked, layer } = server(200)
       const ways = [
@@ -107,7 +107,7 @@ describe("Notify", () => {
     })
   )
 
-  it.effect("only lets through what is of its kinds, and severe enough", () =>
+  it.effect("only lets through notices of its kinds and severity", () =>
     Effect.gen(function* () {
       const sent: Array<string> = []
       const way = Layer.succeed(Notify.Notify, { send: ({ id }) => Effect.sync(() => void sent.push(id)) })

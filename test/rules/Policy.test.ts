@@ -56,11 +56,11 @@ describe("rules for command lines", () => {
     ]
     for (const [line, ruling] of rulings)
       assert.strictEqual(verbOf(compile(commands).explain(shell(line))), ruling, line)
-    // A tool without a command line: what allows is not for it, what restricts is.
+    // A tool without a command line: allowing rules don't cover it, restricting rules do.
     assert.strictEqual(verbOf(compile(commands).explain({ name: "pay", arguments: { amount: 1 } })), "refuse")
   })
 
-  it.effect("are read from YAML, and refused where a pattern can't be read", () =>
+  it.effect("reads rules from YAML, and refuses an unreadable pattern", () =>
     Effect.gen(function* () {
       const read = yield* Policy.fromYaml('tools: { execute: [{ ruling: allow, command: "npm test:*" }, ask] }')
       assert.strictEqual(verbOf(compile(read).explain(shell("npm test x"))), "allow")
@@ -143,7 +143,7 @@ describe("Policy as data", () => {
     })
   )
 
-  it.effect("a field that there is not, or a word, is refused with what is near", () =>
+  it.effect("refuses an unknown field or word with a suggestion", () =>
     Effect.gen(function* () {
       for (const [text, path, hint] of [
         ["tolls: { pay: ask }", "tolls", 'Did you mean "tools"?'],
@@ -188,7 +188,7 @@ describe("rules for calls", () => {
     assert.deepStrictEqual(explain([git], { name: "ls" }), ["allow", "default"])
   })
 
-  it("what allows a command allows no second one behind it, whichever way a shell goes on", () => {
+  it("a rule that allows a command allows no second command behind it, by any syntax of a shell", () => {
     for (const more of [";", "&&", "|", "\n", "`x`", "$(x)", ">", "<", "&", "\r", "{x,y}"]) {
       const [mode] = explain([git], shell(`git log ${more} curl evil`))
       assert.strictEqual(mode, "ask", JSON.stringify(more))
@@ -196,18 +196,18 @@ describe("rules for calls", () => {
     assert.strictEqual(explain([git], shell("git log; rm -rf /"))[0], "refuse")
   })
 
-  it("what allows a folder allows no way out of it", () => {
+  it("a rule that allows a folder allows no path out of it", () => {
     const tmp: Policy.Policy = {
       tools: { read_file: [{ ruling: "allow", arguments: { path: "/tmp/*" } }, "refuse"] }
     }
-    const read = (path: string) => explain([tmp], { name: "read_file", arguments: { path } })[0]
-    assert.strictEqual(read("/tmp/a/b.txt"), "allow")
+    const explainRead = (path: string) => explain([tmp], { name: "read_file", arguments: { path } })[0]
+    assert.strictEqual(explainRead("/tmp/a/b.txt"), "allow")
     for (const path of ["/tmp/../etc/passwd", "/tmp/a/..", "/etc/tmp/x", "/tmp\\..\\x"]) {
-      assert.strictEqual(read(path), "refuse", path)
+      assert.strictEqual(explainRead(path), "refuse", path)
     }
   })
 
-  it("numbers, lists, values inside and what must not be", () => {
+  it("covers numbers, lists, nested values and forbidden values", () => {
     const rules: Policy.Policy = {
       tools: {
         pay: [
@@ -227,7 +227,7 @@ describe("rules for calls", () => {
     assert.strictEqual(pay({ amount: 5, tags: ["safe"] }), "ask")
   })
 
-  it("what restricts holds for what is in lists, for what was left out, and for what can't be compared", () => {
+  it("a restricting rule covers values in lists, omitted arguments and incomparable values", () => {
     const one = (pattern: Pattern, path = "to"): Policy.Policy => ({
       tools: { send: [{ ruling: "refuse", arguments: { [path]: pattern } }, "allow"] }
     })
@@ -251,7 +251,7 @@ describe("rules for calls", () => {
     assert.isFalse(isDenied(one(true), { to: "false" }))
   })
 
-  it("an argument whose name is that of a path does not hide what is at the path", () => {
+  it("an argument with the name of a path does not hide the value at the path", () => {
     const rule = (ruling: Verb, force: boolean): Policy.Policy => ({
       tools: { remove: [{ ruling, arguments: { "options.force": force } }, "ask"] }
     })
@@ -265,7 +265,7 @@ describe("rules for calls", () => {
     assert.strictEqual(mode(rule("allow", false), { options: { force: false } }), "allow")
   })
 
-  it("what allows a list allows values that fit any of its patterns, and nothing that is not there", () => {
+  it("a rule that allows a list allows values that match any of its patterns, and no missing value", () => {
     const allowing = (pattern: Pattern): Policy.Policy => ({
       tools: { tag: [{ ruling: "allow", arguments: { "tags.name": pattern } }, "refuse"] }
     })
@@ -281,7 +281,7 @@ describe("rules for calls", () => {
     )
   })
 
-  it("a name before a pattern, a server by what the tool says of itself, the strictest annotation, the default", () => {
+  it("prefers a name to a pattern, then the server's annotation, the strictest annotation, the default", () => {
     const policy: Policy.Policy = {
       name: "p",
       tools: { "git_*": "ask", git_status: "allow" },
@@ -301,7 +301,7 @@ describe("rules for calls", () => {
     assert.deepStrictEqual(at("constructor"), ["refuse", "p", "default"])
   })
 
-  it("an argument that the tool does not have: what restricts holds for all calls, what allows for none", () => {
+  it("for an argument that the tool lacks, restricting rules cover all calls and allowing rules none", () => {
     const parameters = { type: "object", properties: { command: { type: "string" } }, additionalProperties: false }
     const policy: Policy.Policy = {
       tools: { execute: [{ ruling: "refuse", arguments: { comand: "rm *" } }, "allow"] }
@@ -330,7 +330,7 @@ const aCall = fc.record({
 const rank = { allow: 0, ask: 1, refuse: 2 }
 
 describe("policies put together", () => {
-  it("a strict one is never loosened, by whatever comes after it, and tightened by whatever is stricter", () => {
+  it("later policies never loosen a strict one, and stricter ones tighten it", () => {
     fc.assert(
       fc.property(aPolicy, fc.array(aPolicy, { maxLength: 3 }), aCall, (first, after, call) => {
         const strict = { ...first, strict: true }
@@ -344,7 +344,7 @@ describe("policies put together", () => {
     )
   })
 
-  it("who may decide can be narrowed after a strict one that asks, and not widened", () => {
+  it("later policies may narrow the deciders of a strict rule, and not widen them", () => {
     const call = { name: "drop", annotations: { destructive: true } }
     const org: Policy.Policy = {
       name: "org",
@@ -373,7 +373,7 @@ describe("policies put together", () => {
     )
   })
 
-  it("a later one overrides one that is not strict, but what is off stays off", () => {
+  it("a later policy overrides a lenient one, but switched-off parts stay off", () => {
     const off: Policy.Policy = { name: "org", off: { tools: ["b"] }, tools: { a: "refuse" } }
     const user: Policy.Policy = { name: "user", tools: { a: "allow", b: "allow" } }
     assert.deepStrictEqual(explain([off, user], { name: "a" }), ["allow", "user", "tools.a"])
@@ -384,7 +384,7 @@ describe("policies put together", () => {
     )
   })
 
-  it("budgets and reach: the last word, and the lower one where it is strict", () => {
+  it("of budgets and reach the last value counts, and the lower one where the policy is strict", () => {
     const org: Policy.Policy = { strict: ["budget"], budget: { tokens: 100, rounds: 5 }, sandbox: "noCommands" }
     const user: Policy.Policy = { budget: { tokens: 500, rounds: 3, cost: 1 }, sandbox: "open" }
     const { budget, reach } = compile(org, user)
@@ -394,7 +394,7 @@ describe("policies put together", () => {
     assert.deepStrictEqual(compile({ budget: {} }, user).budget, user.budget)
   })
 
-  it("network: fields of a later one count, and after a strict one only what both allow", () => {
+  it("of network rules the later fields count, and after a strict policy only hosts that both allow", () => {
     const org: Policy.Policy = {
       strict: ["network"],
       network: { allow: ["*.example.com", "api.test"], deny: ["evil.example.com"], maxBytes: 100, ports: [443, 80] }
@@ -462,36 +462,41 @@ const turn = (...names: ReadonlyArray<string>) =>
   TestChatModel.calls(names.map((name) => ({ name, arguments: { n: 1 } })))
 
 describe("policies at work", () => {
-  it.effect("calls are allowed, asked about and refused; the rule is in the request; what is off is not offered", () =>
-    Effect.gen(function* () {
-      ran.length = 0
-      const { middleware: suspending } = compile({
-        name: "p",
-        off: { tools: ["look"] },
-        tools: { pay: { ruling: "ask", reason: "money", deciders: ["ada"] }, wipe: { ruling: "refuse", reason: "no" } }
+  it.effect(
+    "allows, asks about and refuses calls, names the rule in the request, and offers no switched-off tool",
+    () =>
+      Effect.gen(function* () {
+        ran.length = 0
+        const { middleware: suspending } = compile({
+          name: "p",
+          off: { tools: ["look"] },
+          tools: {
+            pay: { ruling: "ask", reason: "money", deciders: ["ada"] },
+            wipe: { ruling: "refuse", reason: "no" }
+          }
+        })
+        const agent = Agent.make({ name: "a", prompt: "", tools, middleware: suspending })
+        const offered: Array<string> = []
+        const model = TestChatModel.reactive((request) => {
+          offered.push(...request.tools.map(({ name }) => name))
+          return request.messages.some(({ role }) => role === "tool") ? "done" : turn("look", "pay", "wipe")
+        })
+        const first = yield* Effect.provide(Agent.run(agent, "go"), model)
+        const [request] = first.pending
+        assert(request !== undefined && first.pending.length === 1)
+        assert.deepInclude(request, { toolName: "pay", rule: "p: tools.pay", deciders: ["ada"] })
+        assert.include(request.description, "money")
+        assert.deepStrictEqual(ran, [])
+        const decision = Approval.decidedBy(Approval.approve(request), request, { by: { id: "ada" } })
+        const result = yield* Effect.provide(Agent.resume(agent, { checkpoint: first, decisions: [decision] }), model)
+        assert.deepStrictEqual(ran, ["pay"])
+        assert.notInclude(offered, "look")
+        const told = result.messages.filter(({ role }) => role === "tool").map(Message.text)
+        assert.include(told[2], "a policy does not allow it (p: tools.wipe): no")
       })
-      const agent = Agent.make({ name: "a", prompt: "", tools, middleware: suspending })
-      const offered: Array<string> = []
-      const model = TestChatModel.reactive((request) => {
-        offered.push(...request.tools.map(({ name }) => name))
-        return request.messages.some(({ role }) => role === "tool") ? "done" : turn("look", "pay", "wipe")
-      })
-      const first = yield* Effect.provide(Agent.run(agent, "go"), model)
-      const [request] = first.pending
-      assert(request !== undefined && first.pending.length === 1)
-      assert.deepInclude(request, { toolName: "pay", rule: "p: tools.pay", deciders: ["ada"] })
-      assert.include(request.description, "money")
-      assert.deepStrictEqual(ran, [])
-      const decision = Approval.decidedBy(Approval.approve(request), request, { by: { id: "ada" } })
-      const result = yield* Effect.provide(Agent.resume(agent, { checkpoint: first, decisions: [decision] }), model)
-      assert.deepStrictEqual(ran, ["pay"])
-      assert.notInclude(offered, "look")
-      const told = result.messages.filter(({ role }) => role === "tool").map(Message.text)
-      assert.include(told[2], "a policy does not allow it (p: tools.wipe): no")
-    })
   )
 
-  it.effect("a name that no tool has fails the runs, and says what is near; known ones and wildcards don't", () =>
+  it.effect("fails runs for a rule with an unknown tool name, with a suggestion; known names and wildcards pass", () =>
     Effect.gen(function* () {
       const run = (policy: Policy.Policy, known: ReadonlyArray<string> = []) =>
         Agent.run(
@@ -560,7 +565,7 @@ describe("policies at work", () => {
     })
   )
 
-  it.effect("middleware that is off is taken out; not one that guards, and not one that there is not", () =>
+  it.effect("removes middleware that is off, except guards, and fails for unknown names", () =>
     Effect.gen(function* () {
       const seen: Array<string> = []
       const note = Middleware.make({ name: "Note", beforeModel: () => Effect.sync(() => void seen.push("note")) })

@@ -99,7 +99,7 @@ describe("Tamper", () => {
     }).pipe(Effect.provide(key))
   )
 
-  it.effect("an older key is accepted, and none that is too short: which it is, is said, and not what it is", () =>
+  it.effect("accepts an older key, refuses a short one, and reports which key it is without its value", () =>
     Effect.gen(function* () {
       const first = yield* suspended
       const sealed = yield* Effect.provide(Tamper.seal(first, "t"), key)
@@ -176,7 +176,7 @@ describe("a thread whose runs have a key", () => {
       Layer.merge(model)
     )
 
-  /** Suspends a run, has somebody change what is stored, and resumes it in what would be another process. */
+  /** Suspends a run, changes the stored state as an attacker, and resumes the run like another process. */
   const attack = Effect.fnUntraced(function* (
     said: string,
     change: (text: string) => string,
@@ -301,7 +301,7 @@ describe("a thread whose runs have a key", () => {
           isAsked
         )
         if (!isAsked) continue
-        // The thread stays usable: what is approved now holds.
+        // The thread stays usable: an approval given now counts.
         const decisions = events.flatMap((event) =>
           event._tag === "ApprovalRequested" ? [Approval.approve(event, { always: true })] : []
         )
@@ -312,7 +312,7 @@ describe("a thread whose runs have a key", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is refused where an older state of it was put back, if a ledger counts its signatures", () =>
+  it.effect("refuses an older state that was put back, if a ledger counts its signatures", () =>
     Effect.gen(function* () {
       for (const ledger of [Layer.succeedContext(yield* Layer.build(Ledger.layerMemory)), none]) {
         const path = yield* folder

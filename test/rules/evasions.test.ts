@@ -1,7 +1,4 @@
-/**
- * Ways around a rule: calls that a tool takes for what the rule is about, and that are written otherwise. `docs/policy.md`
- * names what is the same to a rule, and what isn't.
- */
+/** Ways around a rule: calls with another spelling of the same effect. `docs/policy.md` names the spellings that a rule treats as equal, and those that it doesn't. */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
@@ -19,7 +16,7 @@ const execute = (args: unknown) => Effect.sync(() => (ran.push(JSON.stringify(ar
 
 const described = { description: "Does it", execute }
 
-/** A tool that takes whatever it is given. */
+/** A tool that accepts any arguments. */
 const free = (name: string, annotations: Tool.Annotations = {}) =>
   Tool.dynamic(name, { ...described, annotations, parameters: { type: "object" } })
 
@@ -68,13 +65,13 @@ interface Case {
   readonly tool: Tool.Tool
   readonly policy: Policy.Policy
   readonly arguments: JsonObject
-  /** What the policy says; a call is allowed, asked about or denied. */
+  /** The ruling of the policy; a call is allowed, asked about or denied. */
   readonly ruling: Verb
 }
 
 type Patterns = NonNullable<Policy.Rule["arguments"]>
 
-/** A call that a rule must deny, beside one that it allows. */
+/** A call that a rule must deny, beside an allowed call. */
 const denied = (tool: Tool.Tool, patterns: Patterns, args: JsonObject): Case => ({
   tool,
   policy: { tools: { [tool.name]: [{ ruling: "refuse", arguments: patterns }, "allow"] } },
@@ -90,12 +87,12 @@ const notAllowed = (tool: Tool.Tool, patterns: Patterns, args: JsonObject): Case
   ruling: "refuse"
 })
 
-const allowed = (of: Case): Case => ({ ...of, ruling: "allow" })
+const makeAllowed = (of: Case): Case => ({ ...of, ruling: "allow" })
 
 const evil = (to: string) => denied(send, { to: "*@evil.com" }, { to })
 const evilIn = (to: Json) => denied(free("send"), { to: "*@evil.com" }, { to })
-const ours = (to: string) => notAllowed(send, { to: "*@ours.com" }, { to })
-const listed = (to: Json) => notAllowed(free("send"), { to: "*@ours.com" }, { to })
+const sendToOurs = (to: string) => notAllowed(send, { to: "*@ours.com" }, { to })
+const sendToList = (to: Json) => notAllowed(free("send"), { to: "*@ours.com" }, { to })
 const large = (amount: Json) => denied(free("pay"), { amount: { above: 100 } }, { amount })
 const forced = (force: Json) => denied(free("remove"), { force: true }, { force })
 const hundred = (amount: Json) => denied(free("pay"), { amount: 100 }, { amount })
@@ -213,18 +210,18 @@ const evasions: { readonly [name: string]: Case } = {
     { tools: { execute: [{ ruling: "ask", arguments: { command: "LS" } }, "refuse"] } },
     execute_
   ),
-  "a second address in what is allowed": ours("bob@evil.com, a@ours.com"),
-  "a space in what is allowed": ours("bob@evil.com a@ours.com"),
-  "a semicolon in what is allowed": ours("bob@evil.com;a@ours.com"),
-  "a line break in what is allowed": ours("bob@evil.com\na@ours.com"),
-  "angle brackets in what is allowed": ours("<bob@evil.com>a@ours.com"),
-  "quotes in what is allowed": ours('"bob@evil.com"a@ours.com'),
-  "a zero byte in what is allowed": ours("bob@evil.com\u0000a@ours.com"),
-  "another comma in what is allowed": ours("bob@evil.com\uff0ca@ours.com"),
-  "what nobody sees in what is allowed": ours("bob@evil.com\u200ba@ours.com"),
-  "another case of what is allowed": ours("a@OURS.com"),
-  "an object in the place of what is allowed": listed({ address: "a@ours.com" }),
-  "a list of which one is not allowed": listed(["a@ours.com", "bob@evil.com"]),
+  "a second address in what is allowed": sendToOurs("bob@evil.com, a@ours.com"),
+  "a space in what is allowed": sendToOurs("bob@evil.com a@ours.com"),
+  "a semicolon in what is allowed": sendToOurs("bob@evil.com;a@ours.com"),
+  "a line break in what is allowed": sendToOurs("bob@evil.com\na@ours.com"),
+  "angle brackets in what is allowed": sendToOurs("<bob@evil.com>a@ours.com"),
+  "quotes in what is allowed": sendToOurs('"bob@evil.com"a@ours.com'),
+  "a zero byte in what is allowed": sendToOurs("bob@evil.com\u0000a@ours.com"),
+  "another comma in what is allowed": sendToOurs("bob@evil.com\uff0ca@ours.com"),
+  "what nobody sees in what is allowed": sendToOurs("bob@evil.com\u200ba@ours.com"),
+  "another case of what is allowed": sendToOurs("a@OURS.com"),
+  "an object in the place of what is allowed": sendToList({ address: "a@ours.com" }),
+  "a list of which one is not allowed": sendToList(["a@ours.com", "bob@evil.com"]),
   "a default in what is allowed": notAllowed(pay, { to: "*@ours.com" }, { amount: 1 }),
   "a flag left out of what is allowed": notAllowed(pay, { force: false }, { amount: 1 }),
   "what must not be there, in upper case": notAllowed(send, { to: { not: "*@evil.com" } }, { to: "X@EVIL.COM" }),
@@ -262,18 +259,20 @@ const evasions: { readonly [name: string]: Case } = {
 
 /** Calls that the same rules are not about. */
 const honest: { readonly [name: string]: Case } = {
-  "another address": allowed(evil("ada@ours.com, Bob <bob@ours.com>")),
-  "a host that ends alike": allowed(evil("x@evil.com.ours.com")),
-  "an address that is allowed": allowed(ours("ada@ours.com")),
-  "a small amount": allowed(denied(pay, { amount: { above: 100 } }, { amount: 5 })),
-  "a flag that is off": allowed(denied(pay, { force: true }, { force: false })),
-  "a default that is not filled in": allowed(denied(remove, { "options.mode": "hard" }, { options: { mode: "soft" } })),
-  "null where it is allowed": allowed(denied(remove, { "how.mode": "hard" }, { how: null })),
-  "a file": allowed(reading("cat src/a/b-c_d.test.ts")),
-  "words of a command": allowed(
+  "another address": makeAllowed(evil("ada@ours.com, Bob <bob@ours.com>")),
+  "a host that ends alike": makeAllowed(evil("x@evil.com.ours.com")),
+  "an address that is allowed": makeAllowed(sendToOurs("ada@ours.com")),
+  "a small amount": makeAllowed(denied(pay, { amount: { above: 100 } }, { amount: 5 })),
+  "a flag that is off": makeAllowed(denied(pay, { force: true }, { force: false })),
+  "a default that is not filled in": makeAllowed(
+    denied(remove, { "options.mode": "hard" }, { options: { mode: "soft" } })
+  ),
+  "null where it is allowed": makeAllowed(denied(remove, { "how.mode": "hard" }, { how: null })),
+  "a file": makeAllowed(reading("cat src/a/b-c_d.test.ts")),
+  "words of a command": makeAllowed(
     notAllowed(execute_, { command: "git *" }, { command: 'git log --format="%h, %s" -5' })
   ),
-  "a command that is named elsewhere": allowed(removing("echo 'rm -r f'")),
+  "a command that is named elsewhere": makeAllowed(removing("echo 'rm -r f'")),
   "an exact name is more exact than a pattern": by({ tools: { "*": "refuse", execute: "allow" } }, execute_, "allow"),
   "a hint of a tool of one's own": by(
     { annotations: { readOnly: "allow" }, default: "refuse" },
@@ -294,7 +293,7 @@ const honest: { readonly [name: string]: Case } = {
 
 const compile = (policy: Policy.Policy) => Result.getOrThrow(Policy.compile([policy]))
 
-/** Makes a call in a run, and tells what came of it. */
+/** Makes a call in a run, and returns the outcome. */
 const act = Effect.fnUntraced(function* ({ arguments: args, policy, tool }: Case) {
   ran.length = 0
   const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: compile(policy).middleware })
@@ -318,7 +317,7 @@ describe("ways around a policy", () => {
   it("are many", () => assert.isAtLeast(Object.keys(evasions).length, 64))
 })
 
-describe("what is not the same to a rule, as docs/policy.md says", () => {
+describe("spellings that a rule tells apart, as docs/policy.md says", () => {
   const page = readFileSync("docs/policy.md", "utf8")
   const known: ReadonlyArray<readonly [string, Case]> = [
     ["Letters of different scripts", evil("x@\u0435vil.com")],
@@ -390,7 +389,7 @@ const someRules: fc.Arbitrary<Rules> = fc.array(aRule, { minLength: 1, maxLength
 const rank = { allow: 0, ask: 1, refuse: 2 }
 
 describe("rules about arguments", () => {
-  it("folding never loosens: a rule that restricts holds for all that it is written for, and one that allows for no more", () => {
+  it("folding never loosens: restricting rules cover all spellings, and allowing rules no further ones", () => {
     fc.assert(
       fc.property(someRules, aVerb, someArguments, (rules, otherwise, args) => {
         const verb = verbOf(compile({ tools: { t: [...rules, otherwise] } }).explain({ name: "t", arguments: args }))
@@ -459,7 +458,7 @@ describe("rules about arguments", () => {
   })
   const perRun = 8
 
-  it.effect("what a policy explains is what happens", () =>
+  it.effect("decides as the policy's explanation says", () =>
     Effect.promise(() =>
       fc.assert(
         fc.asyncProperty(
@@ -535,7 +534,7 @@ describe("an approval for good", () => {
     })
   )
 
-  it.effect("covers calls with the same values of what the rule is about", () =>
+  it.effect("covers calls with the same values of the rule's arguments", () =>
     Effect.gen(function* () {
       const asked = yield* asksOf({ ruling: "ask", arguments: { cwd: ["a", "b"] } }, "a 1", "b 2", "a 3", "b 4")
       assert.deepStrictEqual(commandsOf(asked), ["a 1", "b 2"])
@@ -544,7 +543,7 @@ describe("an approval for good", () => {
     })
   )
 
-  it.effect("covers what the rule asks about where that says so", () =>
+  it.effect("covers all calls of the rule if the approval says so", () =>
     Effect.gen(function* () {
       const asked = yield* asksOf(
         [{ ruling: "ask", arguments: { command: "l*" }, always: "rule" }, "ask"],

@@ -32,7 +32,7 @@ const fits = (pattern: Pattern, value: Json, way: Way) =>
   matchesArguments({ a: pattern }, [{ a: value }], way, new Map())
 
 describe("patterns of a policy", () => {
-  it("fit what the expression of them fits, and what restricts at least that", () => {
+  it("match like their regular expression, and restricting patterns match at least that", () => {
     fc.assert(
       fc.property(pattern, text, (wild, value) => {
         for (const way of ["closely", "exactly"] as const) {
@@ -45,7 +45,7 @@ describe("patterns of a policy", () => {
     )
   })
 
-  it("a text is read as all of its forms where a rule restricts, whatever they are joined by", () => {
+  it("reads a text in all of its forms for a restricting rule, with any separator", () => {
     fc.assert(
       fc.property(
         fc.constantFrom("x@evil.com", "X@EVIL.COM", "\uff58@\u200bevil.com", "x@evil.com."),
@@ -62,7 +62,7 @@ describe("patterns of a policy", () => {
     )
   })
 
-  it("what is too long to be tried is taken as the worst", () => {
+  it("treats a text that is too long to match as the worst case", () => {
     const long = "a".repeat(100_001)
     assert.isFalse(fits("**", long, "closely"))
     assert.isTrue(fits("b", long, "exactly"))

@@ -1,8 +1,4 @@
-/**
- * A person at the inbox in a process of its own: `argv` is the kind of store, its folder and the person's name. When
- * there is a file `go`, it takes all that waits, then decides on all of it, also on what others have, and says what came
- * of each.
- */
+/** A person at the inbox in a process of its own: `argv` is the kind of store, its folder and the person's name. When there is a file `go`, it claims all pending requests, decides all of them, also claimed ones of others, and prints each result. */
 import { existsSync, writeSync } from "node:fs"
 import { Approval } from "effect-deepagents"
 import { Inbox } from "effect-deepagents/rules"
@@ -25,7 +21,7 @@ const program = Effect.gen(function* () {
   while (!existsSync(`${path}/go`)) yield* Effect.sleep("5 millis")
   const told = yield* Effect.forEach(items, ({ id: item, request, threadId }) =>
     Effect.gen(function* () {
-      // What races is decided on without being taken.
+      // Racing requests are decided without a claim.
       const claimed = threadId?.startsWith("race") === true ? "not tried" : yield* outcome(claim(item, { by }))
       const decided = yield* outcome(decide([Approval.approve(request)], { by }))
       return { threadId, claimed, decided }
