@@ -35,7 +35,7 @@ describe("layerConfig", () => {
     })
   )
 
-  it.effect("says what to do, and not what it found", () =>
+  it.effect("says the next step, and not the value", () =>
     Effect.gen(function* () {
       assert.include(yield* problemOf(configured({})), "set it (CREDENTIAL_KEY")
       for (const wrong of ["hunter2 hunter2", Buffer.alloc(31, "h").toString("base64"), ""]) {
@@ -99,7 +99,7 @@ describe.skipIf(existsSync("/usr/bin/security"))("layerKeychain with secret-tool
   )
 
   it.live(
-    "says what to do where there is none, it is locked, or it holds something else",
+    "says the next step for a missing, locked or foreign key",
     Effect.fnUntraced(function* () {
       const path = yield* folder
       const problem = (script: string | undefined) =>

@@ -35,7 +35,7 @@ const token = (name: string, expiresAt?: number): CredentialStore.Credential =>
 const nameOf = (credential: CredentialStore.Credential | undefined): string | undefined =>
   credential?._tag === "OAuthToken" ? Redacted.value(credential.accessToken).slice(secret.length + 1) : undefined
 
-/** Everything that a value may be printed as. */
+/** All printed forms of a value. */
 const printed = (value: unknown): string =>
   [String(value), JSON.stringify(value), inspect(value, { depth: 20, showHidden: true })].join("\n")
 
@@ -43,7 +43,7 @@ const rowsOf = (table: string, namespace: string) =>
   Storage.Storage.use((storage) => storage.table(table).scan(namespace, { limit: 100 }))
 
 onAll((it) => {
-  it.effect("gives back what was set, and lists and removes it", () =>
+  it.effect("returns, lists and removes stored credentials", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const own = fresh()
@@ -68,7 +68,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("what is stored tells nothing, and is never sealed twice alike", () =>
+  it.effect("stores sealed values that reveal nothing and differ each time", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const own = fresh()
@@ -158,7 +158,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("a token is refreshed when it has less than a minute left, a key never, and whatever isExpired says", () =>
+  it.effect("refreshes a token with less than a minute left, never a key, and whenever isExpired says so", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const own = fresh()
@@ -210,7 +210,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("who is set while a refresh goes on counts", () =>
+  it.effect("keeps a value that is set while a refresh goes on", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const own = fresh()
@@ -222,7 +222,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("who comes when another process has just refreshed takes what that one got", () =>
+  it.effect("takes the token of another process that has just refreshed", () =>
     Effect.gen(function* () {
       const own = fresh()
       const storage = yield* Storage.Storage
@@ -249,7 +249,7 @@ onAll((it) => {
     })
   )
 
-  it.effect("a lease of another process is waited for; one that was left behind ends by itself", () =>
+  it.effect("waits for the lease of another process; an abandoned lease ends by itself", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const own = fresh()
@@ -279,7 +279,7 @@ onAll((it) => {
         assert.strictEqual(nameOf(yield* Fiber.join(waiting)), "new")
         assert.strictEqual(asked, 1)
 
-        // What the other process stored is taken.
+        // The value of the other process is used.
         yield* store.set(own, "a", token("old", 0))
         yield* leave(1e13)
         const other = yield* Effect.forkChild(store.refreshed(own, "a", { refresh }))
@@ -301,7 +301,7 @@ onAll((it) => {
         Effect.fnUntraced(function* (store) {
           yield* store.set(own, "a", token("one", 0))
           const credential = yield* store.get(own, "a")
-          // Neither of them is a credential: what is said of them must not quote them.
+          // Neither of them is a credential: messages about them must not quote them.
           const wrong = { _tag: "ApiKey", key: secret } as unknown as CredentialStore.Credential
           const errors = [
             yield* failure(store.set(own, "a", wrong)),

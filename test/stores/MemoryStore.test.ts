@@ -111,7 +111,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("nearest orders by the angle, whatever the length, and passes other dimensions over", () =>
+  it.effect("nearest orders by the angle at any length, and skips vectors of other dimensions", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const own = fresh()
@@ -137,7 +137,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("what is removed is found by nobody", () =>
+  it.effect("a removed fact is not found", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const own = fresh()
@@ -162,7 +162,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("what is too large, or of no form, is refused and not stored", () =>
+  it.effect("refuses facts that are too large or malformed, and stores nothing", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const own = fresh()
@@ -192,7 +192,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("a full namespace takes no more, and says so; what is there can still be changed", () =>
+  it.effect("a full namespace refuses new facts with a reason, and allows changes", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const own = fresh()
@@ -212,7 +212,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("nobody reaches another namespace, whatever the names and the words", () =>
+  it.effect("nobody reaches another namespace, by any names or words", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const context = yield* Effect.context<never>()
@@ -240,7 +240,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("two stores on one storage find what either wrote, and nothing that went", () =>
+  it.effect("two stores on one storage find each other's facts, and no removed ones", () =>
     Effect.gen(function* () {
       const storage = yield* Storage.Storage
       const open = Effect.map(
@@ -342,7 +342,7 @@ onAll((it) => {
     )
   )
 
-  it.effect("remember and recall find by meaning and by words; what can't be stored is sent to nobody", () =>
+  it.effect("remember and recall find by meaning and by words; an invalid fact is not sent to the model", () =>
     Effect.gen(function* () {
       const own = fresh()
       yield* MemoryStore.remember(own, { text: "Ada drinks tea" })
@@ -360,7 +360,7 @@ onAll((it) => {
     }).pipe(Effect.provide(Layer.merge(MemoryStore.layer, Embeddings)))
   )
 
-  it.effect("what is stored in another form is told as corrupt", () =>
+  it.effect("reports facts in another format as corrupt", () =>
     inStore(
       Effect.fnUntraced(function* (store) {
         const { table } = yield* Storage.Storage

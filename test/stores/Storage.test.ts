@@ -14,7 +14,7 @@ const fresh = Storage.Storage.use((storage) => Effect.sync(() => storage.table(`
 
 onAll((it) => {
   it.effect(
-    "gives back what was put, and nothing of another space or table",
+    "returns stored rows, and none of another space or table",
     Effect.fnUntraced(function* () {
       const [one, other] = [yield* fresh, yield* fresh]
       yield* one.put("a", [
@@ -42,7 +42,7 @@ onAll((it) => {
   )
 
   it.effect(
-    "the last of several rows of one key is what is put",
+    "stores the last of several rows with one key",
     Effect.fnUntraced(function* () {
       const table = yield* fresh
       yield* table.put("a", [
@@ -55,7 +55,7 @@ onAll((it) => {
   )
 
   it.effect(
-    "swaps only what is as expected",
+    "swaps only an expected value",
     Effect.fnUntraced(function* () {
       const table = yield* fresh
       const steps = [

@@ -1,6 +1,4 @@
-/**
- * Traces: the events of runs, the same on every storage; and what is sent of them.
- */
+/** Traces: the events of runs, the same on every storage, and the exported spans. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Result, Schema, Stream } from "effect"
 import { Agent, AgentEvent, Tool, ToolContext, ToolError, ToolOutput } from "effect-deepagents"
@@ -42,7 +40,7 @@ const recorded = (options?: { readonly deltas?: boolean }) =>
     Effect.provide(script)
   )
 
-const started = (runId: string, at: number, agent: string): AgentEvent.Of<"RunStarted"> => ({
+const makeStarted = (runId: string, at: number, agent: string): AgentEvent.Of<"RunStarted"> => ({
   _tag: "RunStarted",
   seq: 0,
   runId,
@@ -83,7 +81,7 @@ const Sent = Schema.Struct({
   ])
 })
 
-/** A collector that keeps what it was sent, and answers with these codes, one after the other. */
+/** A collector that keeps its requests, and answers with these codes one after the other. */
 const collector = (
   sent: Array<{ readonly url: string; readonly headers: unknown; readonly body: string }>,
   codes: Array<number>
@@ -103,7 +101,7 @@ onAll((it) => {
   const test = (name: string, body: () => Effect.Effect<unknown, unknown, TraceStore.TraceStore | Storage.Storage>) =>
     it.effect(name, () => Effect.provide(body(), TraceStore.layer))
 
-  test("what was recorded is what happened, without the pieces; a sub-agent's events are in the trace", () =>
+  test("records events without deltas, with a sub-agent's events in the trace", () =>
     Effect.gen(function* () {
       const events = yield* recorded()
       const runId = events[0]?.runId ?? ""
@@ -125,19 +123,19 @@ onAll((it) => {
       assert.deepStrictEqual(yield* Stream.runCollect(store.stream(whole[0]?.runId ?? "")), whole)
     }))
 
-  test("an event that lies too deep, or is too large, fails as a value: who goes on without a trace goes on", () =>
+  test("fails as a value for an event that is too deep or too large, so that a run may go on without its trace", () =>
     Effect.gen(function* () {
       const store = yield* TraceStore.TraceStore
       const runId = fresh()
       const event = (name: string, payload: unknown): AgentEvent.AgentEvent =>
-        // As one who does not keep to the types has it.
+        // As from a caller who ignores the types.
         ({ _tag: "Custom", seq: 1, runId, path: ["a"], at: 0, name, payload }) as AgentEvent.AgentEvent
       let deep: unknown = []
       for (let depth = 0; depth < 50_000; depth++) deep = [deep]
       const values = { deep, large: "x".repeat(16_000_000) }
       for (const [name, payload] of Object.entries(values)) {
         const bad = event(name, { payload })
-        const error = yield* Effect.flip(store.append(runId, [started(runId, 0, "a"), bad]))
+        const error = yield* Effect.flip(store.append(runId, [makeStarted(runId, 0, "a"), bad]))
         assert.strictEqual(error.reason._tag, "InvalidValue", name)
         assert.include(error.message, "event 1 (Custom)")
         const seen = yield* Stream.make(bad).pipe(
@@ -202,7 +200,7 @@ onAll((it) => {
       for (let n = 0; n < 7; n++) {
         const runId = fresh()
         runs.unshift(runId)
-        const event = started(runId, 1000 + n * 10, agents[n % 2] ?? "")
+        const event = makeStarted(runId, 1000 + n * 10, agents[n % 2] ?? "")
         yield* store.append(runId, [n % 3 === 0 ? { ...event, threadId: `t/${agents[0]}` } : event])
       }
       const ids = (query: Parameters<TraceStore.TraceStore["Service"]["runs"]>[0]) =>
@@ -231,7 +229,7 @@ onAll((it) => {
     Effect.gen(function* () {
       const store = yield* TraceStore.TraceStore
       const [runId, agent] = [fresh(), fresh()]
-      const events = [started(runId, 5, agent), warning(runId, 1), warning(runId, 2), warning(runId, 10)]
+      const events = [makeStarted(runId, 5, agent), warning(runId, 1), warning(runId, 2), warning(runId, 10)]
       yield* store.append(runId, events)
       yield* store.append(runId, events.slice(1, 3))
       yield* store.append(runId, [])
@@ -243,7 +241,7 @@ onAll((it) => {
       assert.isFalse((yield* store.runs()).items.some((run) => run.runId === runId))
     }))
 
-  test("names that can't be kept are refused, and what can't be read is told", () =>
+  test("refuses invalid names, and reports unreadable rows", () =>
     Effect.gen(function* () {
       const store = yield* TraceStore.TraceStore
       for (const name of ["", "a\u0000", "x".repeat(600)]) {
@@ -251,7 +249,7 @@ onAll((it) => {
         assert.include(String(yield* failure(store.events(name))), "no name")
         assert.include(String(yield* failure(store.remove(name))), "no name")
       }
-      assert.include(String(yield* failure(store.append("ok", [started("ok", 1, "a\u0000b")]))), "no name")
+      assert.include(String(yield* failure(store.append("ok", [makeStarted("ok", 1, "a\u0000b")]))), "no name")
       const { table } = yield* Storage.Storage
       for (const value of ["no JSON", "{}", `{"v":1,"_tag":"Nobody"}`]) {
         const runId = fresh()
@@ -260,7 +258,7 @@ onAll((it) => {
       }
     }))
 
-  test("a run is sent as spans: who called whom, how long it took, what failed, and not what was said", () =>
+  test("sends a run as spans: callers, durations and failures, without the content of messages", () =>
     Effect.gen(function* () {
       const events = yield* recorded()
       const runId = events[0]?.runId ?? ""
@@ -318,7 +316,7 @@ onAll((it) => {
       const store = yield* TraceStore.TraceStore
       const runId = fresh()
       const round: AgentEvent.AgentEvent = { _tag: "RoundStarted", seq: 1, runId, path: ["a"], at: 20, round: 1 }
-      yield* store.append(runId, [started(runId, 10, "a"), round, warning(runId, 2, 50)])
+      yield* store.append(runId, [makeStarted(runId, 10, "a"), round, warning(runId, 2, 50)])
       const spans = yield* TraceExport.spans(runId)
       assert.deepStrictEqual(
         spans.map(({ endTimeUnixNano, events, name, startTimeUnixNano, status }) => [
@@ -335,7 +333,7 @@ onAll((it) => {
       )
     }))
 
-  test("what a tool says that is no JSON ends neither the run nor its trace", () =>
+  test("a tool result that is no JSON ends neither the run nor its trace", () =>
     Effect.gen(function* () {
       const odd = { percent: 0 / 0, more: Number.POSITIVE_INFINITY, nothing: undefined, at: new Date(0) }
       const says = Tool.make("says", {

@@ -17,7 +17,7 @@ const embed = (text: string): Array<number> =>
     .split(/\W+/)
     .reduce((sum, word) => sum.map((value, index) => value + (meanings[word]?.[index] ?? 0)), [0.01, 0.01, 0.01])
 
-/** A model that knows them, and counts what it was asked. */
+/** A model that knows these texts, and counts its requests. */
 export const asked: Array<string> = []
 export const Embeddings = Layer.effect(
   EmbeddingModel.EmbeddingModel,

@@ -1,6 +1,4 @@
-/**
- * Files of a storage: what a crash leaves behind, who may read them, and what is gone.
- */
+/** Files of a storage: their state after a crash, their readers, and removed values. */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -15,7 +13,7 @@ const filesUnder = (path: string): ReadonlyArray<string> =>
     .map((entry) => join(entry.parentPath, entry.name))
 
 /** A table as a new process sees it. */
-const opened = (path: string) => Effect.map(Effect.provide(Storage.Storage, file(path)), ({ table }) => table("t"))
+const openTable = (path: string) => Effect.map(Effect.provide(Storage.Storage, file(path)), ({ table }) => table("t"))
 
 /** The file of the only space. */
 const onlyFile = (path: string): string => {
@@ -27,10 +25,10 @@ const silent = Logger.layer([])
 
 describe("files", () => {
   it.live(
-    "a line that is cut anywhere costs what it said, and nothing else, whatever comes behind it",
+    "a line cut anywhere loses its own value and nothing else, with any lines behind it",
     Effect.fnUntraced(function* () {
       const path = yield* folder
-      const table = yield* opened(path)
+      const table = yield* openTable(path)
       yield* table.put("s", [{ key: "a", value: "1" }])
       const before = statSync(onlyFile(path)).size
       yield* table.put("s", [
@@ -42,10 +40,10 @@ describe("files", () => {
         const name = onlyFile(path)
         writeFileSync(name, whole)
         truncateSync(name, size)
-        const after = yield* opened(path)
+        const after = yield* openTable(path)
         assert.strictEqual(yield* after.get("s", "a"), "1", `cut at ${size}`)
         yield* after.put("s", [{ key: "c", value: "3" }])
-        const again = yield* opened(path)
+        const again = yield* openTable(path)
         assert.deepStrictEqual(
           yield* again.scan("s", { limit: 9 }),
           [
@@ -59,14 +57,14 @@ describe("files", () => {
   )
 
   it.live(
-    "what can't be read of a file is told in the log",
+    "logs the unreadable part of a file",
     Effect.fnUntraced(function* () {
       const path = yield* folder
-      const table = yield* opened(path)
+      const table = yield* openTable(path)
       yield* table.put("s", [{ key: "a", value: "1" }])
       writeFileSync(onlyFile(path), `${readFileSync(onlyFile(path), "utf8")}{"_tag":"Se\n`)
       const logged: Array<unknown> = []
-      const after = yield* opened(path)
+      const after = yield* openTable(path)
       const logger = Logger.make(({ message }) => void logged.push(message))
       assert.strictEqual(yield* after.get("s", "a").pipe(Effect.provide(Logger.layer([logger]))), "1")
       assert.include(String(logged), "can't be read")
@@ -74,7 +72,7 @@ describe("files", () => {
   )
 
   it.live(
-    "what was removed or replaced by a removal is in no file any more",
+    "removed and replaced values are in no file",
     Effect.fnUntraced(function* () {
       const path = yield* folder
       const store = yield* Effect.provide(MemoryStore.MemoryStore, Layer.provide(MemoryStore.layer, file(path)))
@@ -93,7 +91,7 @@ describe("files", () => {
     "files don't grow with the number of writes, nor does their number",
     Effect.fnUntraced(function* () {
       const path = yield* folder
-      const table = yield* opened(path)
+      const table = yield* openTable(path)
       for (let n = 0; n < 2000; n++) yield* table.put("s", [{ key: `k${n % 3}`, value: `${n}`.padEnd(100) }])
       const size = () => filesUnder(path).reduce((sum, name) => sum + statSync(name).size, 0)
       assert.isAtMost(size(), 600 * 250)
@@ -103,7 +101,7 @@ describe("files", () => {
       }
       assert.isAtMost(filesUnder(path).length, 12)
       assert.isAtMost(size(), 600 * 250)
-      assert.strictEqual(yield* (yield* opened(path)).get("s", "k1"), "1999".padEnd(100))
+      assert.strictEqual(yield* (yield* openTable(path)).get("s", "k1"), "1999".padEnd(100))
     })
   )
 
@@ -111,7 +109,7 @@ describe("files", () => {
     "nobody but the owner can read them, and no name leads out of the folder",
     Effect.fnUntraced(function* () {
       const path = yield* folder
-      const table = yield* opened(join(path, "inner"))
+      const table = yield* openTable(join(path, "inner"))
       const names = ["..", "../../x", "/etc/passwd", "a/b", "a_b", "A/B", ".", "CON", "a\\b", "x".repeat(500), "🙂"]
       for (const name of names) yield* table.put(name, [{ key: name, value: name }])
       for (const name of names) {
@@ -131,16 +129,16 @@ describe("files", () => {
     "a process that ended while it wrote the file anew leaves nothing open",
     Effect.fnUntraced(function* () {
       const path = yield* folder
-      const table = yield* opened(path)
+      const table = yield* openTable(path)
       yield* table.put("s", [{ key: "a", value: "secret draft" }])
       const first = onlyFile(path)
-      // Sealed, and the next file only begun: what comes behind the seal never held.
+      // Sealed, and the next file only begun: lines behind the seal never held.
       const sealed = `${readFileSync(first, "utf8")}{"_tag":"Seal","by":"x"}\n{"_tag":"Set","by":"y","rows":[["a","late"]]}\n`
       writeFileSync(first, sealed)
       writeFileSync(`${first.slice(0, -1)}2.dead.draft`, "half a fi")
-      const after = yield* opened(path)
+      const after = yield* openTable(path)
       assert.strictEqual(yield* after.get("s", "a"), "secret draft")
-      // The one that had it open goes on, too.
+      // The process that had it open goes on, too.
       assert.isTrue(yield* table.swap("s", "a", "secret draft", "2"))
       assert.strictEqual(yield* after.get("s", "a"), "2")
       yield* after.clear("s")
@@ -150,10 +148,10 @@ describe("files", () => {
   )
 
   it.live(
-    "a process that lags behind writes to what counts",
+    "a process that lags behind writes to the current file",
     Effect.fnUntraced(function* () {
       const path = yield* folder
-      const [left, right] = [yield* opened(path), yield* opened(path)]
+      const [left, right] = [yield* openTable(path), yield* openTable(path)]
       yield* left.put("s", [{ key: "a", value: "0" }])
       for (let n = 0; n < 15; n++) {
         yield* right.put("s", [{ key: "x", value: "1" }])
@@ -168,16 +166,16 @@ describe("files", () => {
   )
 
   it.live(
-    "a folder that is of something else, or was moved, is told as corrupt; one that was removed is empty",
+    "reports a foreign or moved folder as corrupt, and a removed one as empty",
     Effect.fnUntraced(function* () {
       const path = yield* folder
-      const table = yield* opened(path)
+      const table = yield* openTable(path)
       yield* table.put("s", [{ key: "a", value: "1" }])
       const name = onlyFile(path)
       const text = readFileSync(name, "utf8")
       for (const wrong of ["", "{}\n", text.replace(`"v":1`, `"v":2`), text.replace(`"space":"s"`, `"space":"t"`)]) {
         writeFileSync(name, wrong)
-        const problem = yield* Effect.flip((yield* opened(path)).get("s", "a"))
+        const problem = yield* Effect.flip((yield* openTable(path)).get("s", "a"))
         assert.strictEqual(problem.reason, "Corrupt")
         assert.include(problem.problem, name)
       }
@@ -190,7 +188,7 @@ describe("files", () => {
   )
 
   it.live(
-    "a full disk is told as unavailable, and what was there is still there",
+    "reports a full disk as unavailable, and keeps the existing values",
     Effect.fnUntraced(function* () {
       const path = yield* folder
       let left = Number.POSITIVE_INFINITY
@@ -232,7 +230,7 @@ describe("files", () => {
       assert.strictEqual(yield* table.get("s", "a"), "1")
       left = Number.POSITIVE_INFINITY
       yield* table.put("s", [{ key: "b", value: "3" }])
-      // The seal is written, the next file is not: the next one who comes makes it.
+      // The seal is written, the next file is not: the next process makes it.
       left = 230
       yield* Effect.ignore(table.swap("s", "a", "1", undefined))
       left = Number.POSITIVE_INFINITY

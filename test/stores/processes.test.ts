@@ -1,6 +1,4 @@
-/**
- * What holds when several processes share a storage, and when they end by `kill -9`.
- */
+/** Invariants of several processes that share a storage, and of their ends by `kill -9`. */
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
@@ -27,7 +25,7 @@ const run = (file: string, args: ReadonlyArray<string>, onLine?: (lines: number,
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
-/** What must be there after what was said, and what must not. */
+/** The rows that must be there, and those that must not, by the printed operations. */
 const expected = (lines: ReadonlyArray<string>) => {
   const removed = new Set(lines.filter((line) => line.startsWith("remove ")).map((line) => line.slice(7)))
   const put = lines.filter((line) => line.startsWith("put ")).map((line) => line.slice(4))
@@ -35,7 +33,7 @@ const expected = (lines: ReadonlyArray<string>) => {
 }
 
 /** The table, until the test is over. */
-const opened = (kind: string, path: string) =>
+const openTable = (kind: string, path: string) =>
   Effect.map(Layer.build(storage(kind, path)), (context) => Context.get(context, Storage.Storage).table("t"))
 
 for (const kind of isFull ? ["file", "sqlite"] : ["file"]) {
@@ -53,7 +51,7 @@ for (const kind of isFull ? ["file", "sqlite"] : ["file"]) {
           all.push(...lines)
         }
         const { kept, put, removed } = expected(all)
-        const table = yield* opened(kind, path)
+        const table = yield* openTable(kind, path)
         const keys = new Set((yield* table.scan("s", { limit: 20_000 })).map(({ key }) => key))
         // The last of each process may have been removed with nobody told.
         const lasts = new Set(["a", "b", "c"].map((name) => put.findLast((key) => key.startsWith(name))))
@@ -85,7 +83,7 @@ for (const kind of isFull ? ["file", "sqlite"] : ["file"]) {
         const { kept, put, removed } = expected(ended.flatMap(({ lines }) => lines))
         assert.strictEqual(put.length, 160)
         assert.strictEqual(removed.size, 120)
-        const table = yield* opened(kind, path)
+        const table = yield* openTable(kind, path)
         assert.strictEqual(yield* table.get("s", "counter"), "160")
         const keys = (yield* table.scan("s", { limit: 20_000 })).map(({ key }) => key)
         assert.sameMembers(keys, [...kept, ...put.map((key) => `${key}-twin`), "counter"])

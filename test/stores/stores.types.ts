@@ -58,7 +58,7 @@ expectTypeOf(TraceExport.send("x", { url: "" })).toEqualTypeOf<
   >
 >()
 
-// What a refresh fails with and needs goes through.
+// Errors and services of a refresh are passed on.
 declare const store: CredentialStore.CredentialStore["Service"]
 declare const refresh: Effect.Effect<CredentialStore.Credential, "refused", Tenant>
 expectTypeOf(store.refreshed("x", "y", { refresh: () => refresh })).toEqualTypeOf<
@@ -67,7 +67,7 @@ expectTypeOf(store.refreshed("x", "y", { refresh: () => refresh })).toEqualTypeO
 // @ts-expect-error: a secret is Redacted
 CredentialStore.ApiKey.make({ key: "plain" })
 
-// Every store asks for a storage, and every storage for what it stands on.
+// Every store needs a storage, and every storage needs its own base.
 expectTypeOf(MemoryStore.layer).toEqualTypeOf<Layer.Layer<MemoryStore.MemoryStore, never, Storage.Storage>>()
 expectTypeOf(TraceStore.layer).toEqualTypeOf<Layer.Layer<TraceStore.TraceStore, never, Storage.Storage>>()
 expectTypeOf(CredentialStore.layer).toEqualTypeOf<

@@ -1,4 +1,4 @@
-/** Reserves, settles and cuts off at random on a ledger that others use, too. Says what was acknowledged. */
+/** Reserves, settles and breaks off at random on a ledger shared with others. Prints the acknowledged operations. */
 import { readFileSync, writeSync } from "node:fs"
 import { Ledger } from "effect-deepagents/stores"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,7 @@ import type { Place } from "../../sessions/children/stores.ts"
 
 const [kind = "", path = "", name = "", count = "", skew = "0"] = process.argv.slice(2)
 
-// Windows are those of a clock that is wrong.
+// Windows follow a wrong clock.
 const now = Date.now
 Date.now = () => now() + Number(skew)
 

@@ -1,7 +1,4 @@
-/**
- * Writes rows that others write beside, counts in a row that others count in, and removes most of what it wrote. Says
- * what was acknowledged.
- */
+/** Writes rows beside other writers, counts in a shared row, and removes most of its rows. Prints the acknowledged operations. */
 import { writeSync } from "node:fs"
 import { Storage } from "effect-deepagents/stores"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,4 @@
-/**
- * What holds when several processes spend from one account, and when they end by `kill -9`.
- */
+/** Invariants of several processes that spend from one account, and of their ends by `kill -9`. */
 import { spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -39,7 +37,7 @@ const run = (args: ReadonlyArray<string>, lines: number) =>
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
-/** The least and the most that an account can have spent, by what was acknowledged. */
+/** The least and the most that an account can have spent, by the acknowledged operations. */
 const bounds = (text: string, account: string) => {
   const wants = new Map<string, number>()
   const least = new Map<string, number>()
@@ -154,7 +152,7 @@ describe("a store that can't be reached", () => {
       )
       const asked = Effect.provide(reserve, Layer.provide(RedisLedger.layer(), waiting))
       const failing = yield* Effect.forkChild(Effect.flip(asked), { startImmediately: true })
-      // What may have been taken is given back as the scope closes, and that takes as long.
+      // Reservations of unknown outcome are given back as the scope closes, and that takes as long.
       yield* TestClock.adjust("20 seconds")
       yield* TestClock.adjust("20 seconds")
       const error = yield* Fiber.join(failing)
