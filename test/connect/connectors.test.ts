@@ -32,7 +32,7 @@ interface Asked {
   readonly body: unknown
 }
 
-/** A service that answers by method and path, and keeps what it was asked. */
+/** A service that answers by method and path, and keeps its requests. */
 const service = (routes: { readonly [route: string]: (asked: Asked) => unknown }) => {
   const seen: Array<Asked> = []
   const handler = async (request: Request) => {
@@ -234,7 +234,7 @@ describe("connectors", () => {
     }).pipe(Effect.provide([http, nobody]))
   })
 
-  it.effect("Slack: what it refuses with status 200 is a failure, cursors are followed to their end", () => {
+  it.effect("Slack: a refusal with status 200 is a failure, cursors are followed to the end", () => {
     const { http, seen } = service({
       "GET /api/conversations.list": ({ query }) =>
         query["cursor"] === undefined
@@ -671,7 +671,7 @@ describe("connectors", () => {
 
   it.effect("an answer that is nested without an end is a failure of the call, and one of some levels is read", () =>
     Effect.gen(function* () {
-      const read = (levels: number) =>
+      const nest = (levels: number) =>
         caller(Gmail.tools(options("Gmail")))<{ id: string }>("gmail_read_message", { id: "m" }).pipe(
           Effect.provide(
             layer(
@@ -680,14 +680,14 @@ describe("connectors", () => {
             )
           )
         )
-      expect((yield* read(100)).id).toBe("m")
+      expect((yield* nest(100)).id).toBe("m")
       for (const levels of [300, 500_000]) {
-        expect((yield* Effect.flip(read(levels))).message).toContain("more than 512 levels")
+        expect((yield* Effect.flip(nest(levels))).message).toContain("more than 512 levels")
       }
     })
   )
 
-  it.effect("an id that is half a character is one that nothing has", () =>
+  it.effect("refuses an id with half a character as unknown", () =>
     Effect.gen(function* () {
       const paths: Array<string> = []
       const http = layer((request) => {
@@ -701,7 +701,7 @@ describe("connectors", () => {
     }).pipe(Effect.provide(nobody))
   )
 
-  it.effect("an address that nothing can be asked at is told as such, without what may be secret", () =>
+  it.effect("reports an unusable address without possible secrets", () =>
     Effect.gen(function* () {
       const problemAt = (baseUrl: string) =>
         Effect.map(
@@ -744,7 +744,7 @@ describe("connectors", () => {
       )
       expect([empty.reason, asked]).toEqual(["UnexpectedAnswer", 20])
       expect(empty.message).toContain("Slack, list channels: after 20 pages, the last 20 of them empty")
-      // A page with something in it begins the count again, and what came before the end is shown.
+      // A page with content restarts the count, and earlier content is shown.
       const some = channelsOf((page) => (page === 15 ? [channel] : []))
       const { details, text } = yield* Effect.provide(call(tools, "slack_list_channels", {}), some)
       expect([details, asked]).toEqual([[channel], 35])
@@ -829,7 +829,7 @@ describe("connectors", () => {
     })
   )
 
-  it("what changes something asks, what reads does not, and names are the services' own", () => {
+  it("tools that change something ask, reading tools do not, and names are the services' own", () => {
     const site = { ...options("x"), baseUrl: "https://x.test" }
     const tools = all(
       [Gmail, GoogleCalendar, GoogleDrive, Slack, GitHub, Linear, Notion, Jira, Confluence, HubSpot].flatMap(

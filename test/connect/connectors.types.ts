@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-/** The types of connectors: what they need, and which of their tools need a decision. */
+/** The types of connectors: their services, and the tools that need a decision. */
 import type { Approval, Tool } from "effect-deepagents"
 import { Connection, OpenApiTools, Slack } from "effect-deepagents/connect"
 import type { CredentialStore } from "effect-deepagents/stores"

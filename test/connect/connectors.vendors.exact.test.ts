@@ -56,7 +56,7 @@ const described = JSON.parse(
 const formats = { "date-time": true, int32: true, int64: true, uri: true } as const
 const ajv = new Ajv({ strict: false, formats }).addSchema(described, "jira")
 
-/** What a request has that its operation does not. */
+/** The parts of a request that its operation does not describe. */
 const undescribed = ({ body, method, path, query }: Asked): ReadonlyArray<string> => {
   const template = path.replace(/\/ENG-\d+/, "/{issueIdOrKey}")
   const operation = described.paths[template]?.[method.toLowerCase()]
@@ -70,7 +70,7 @@ const undescribed = ({ body, method, path, query }: Asked): ReadonlyArray<string
   return validate(body) ? extra : [...extra, ajv.errorsText(validate.errors)]
 }
 
-/** A service that keeps what it was asked. */
+/** A service that keeps its requests. */
 const served = Effect.fnUntraced(function* (answer: (asked: Asked) => unknown) {
   const seen: Array<Asked> = []
   const origin = yield* serve(async (request) => {
@@ -314,7 +314,7 @@ describe("connectors, to the letter of the vendors", () => {
         version: { number: 3, createdAt: at, message: "" },
         body: { storage: { representation: "storage", value: "<p>one</p><p>two &amp; three</p>" } }
       }
-      const found = (title: string) => ({
+      const makeFound = (title: string) => ({
         content: { id: "77", type: "page", status: "current", title },
         title: `@@@hl@@@${title}@@@endhl@@@`,
         excerpt: "of @@@hl@@@holidays@@@endhl@@@",
@@ -325,13 +325,13 @@ describe("connectors, to the letter of the vendors", () => {
         lastModified: at
       })
       // A space is found as well, and has no content.
-      const { content: _, ...space } = { ...found("Engineering"), entityType: "space", url: "/spaces/ENG" }
+      const { content: _, ...space } = { ...makeFound("Engineering"), entityType: "space", url: "/spaces/ENG" }
       const { origin, seen } = yield* served(({ method, path, query }) => {
         const isSecond = new Map(query).has("cursor")
         const next = (of: string) => (isSecond ? {} : { next: `/wiki${of}?limit=1&cursor=a+b%26c%3D` })
         if (path.endsWith("/rest/api/search")) {
           const rest = { start: 0, limit: 50, size: 1, totalSize: 2, cqlQuery: "", searchDuration: 1 }
-          return { ...rest, results: [isSecond ? space : found("Plan")], _links: next("/rest/api/search") }
+          return { ...rest, results: [isSecond ? space : makeFound("Plan")], _links: next("/rest/api/search") }
         }
         if (path.endsWith("/spaces")) {
           return {
@@ -411,7 +411,7 @@ describe("connectors, to the letter of the vendors", () => {
             version: { number: 4 }
           }
         })
-        // Ours gives the words alone: without marks of what was searched for, and without markup.
+        // Ours gives plain words: no search marks, no markup.
         return [
           [
             [one?.content?.title, one?.content?.type, "of holidays", one?.url],

@@ -22,7 +22,7 @@ import { FetchHttpClient } from "effect/http"
 import { json, serve } from "../web/pages.ts"
 import { caller, type Ids } from "./caller.ts"
 
-/** What a request means, whatever its encoding: Slack's client writes forms where ours writes JSON or a query. */
+/** The meaning of a request in any encoding: Slack's client writes forms where ours writes JSON or a query. */
 const meaning = async (request: Request) => {
   const url = new URL(request.url)
   const body = await request.text()

@@ -1,4 +1,4 @@
-/** All connectors, over the wire: what their services put off is asked again, what they refuse is told in their words. */
+/** All connectors, over the wire: postponed requests are retried, refusals are reported in the service's words. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Approval, type Json, Tool } from "effect-deepagents"
@@ -28,7 +28,7 @@ interface Case {
   readonly call: string
   readonly args: Json.JsonObject
   readonly good: unknown
-  /** The answers of the service to one who asks too often, and to one who asks for what is not there. */
+  /** The service's answers to too many requests, and to a request for a missing thing. */
   readonly tooOften: () => Response
   readonly refused: () => Response
   readonly words: string

@@ -45,13 +45,13 @@ const bodyOf = async (request: Request): Promise<unknown> => {
   )
 }
 
-/** A handler for a document. `seen` is what was asked, in order. */
+/** A handler for a document. `seen` has its requests in order. */
 export const mock = (document: Document, respond: (seen: Seen) => Response | undefined = () => undefined) => {
   const seen: Array<Seen> = []
   const routes = routesOf(document)
   const handler: Handler = async (request) => {
     const url = new URL(request.url)
-    // Of two routes that fit, the one with fewer parameters is meant.
+    // Of two matching routes, the route with fewer parameters wins.
     const [route] = routes
       .filter(({ method, pattern }) => method === request.method && pattern.test(url.pathname))
       .sort((left, right) => left.names.length - right.names.length)
@@ -76,7 +76,7 @@ type Schema = Readonly<Record<string, unknown>>
 const isSchema = (value: unknown): value is Schema =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The least value that a schema of a tool allows: what is required, and no more. */
+/** The least value that a tool's schema accepts: required fields only. */
 export const sample = (given: unknown, root: Schema, depth = 0): unknown => {
   if (!isSchema(given) || depth > 20) return "text"
   const { $ref, default: preset, enum: values, type } = given
