@@ -104,7 +104,7 @@ describe("parallel sub-agents (invariants 1, 4, 10)", { timeout: 60_000 }, () =>
 
 describe("approvals in nested sub-agents (invariants 1, 5, 14)", { timeout: 60_000 }, () => {
   const scenario = fc.record({
-    // What each sub-agent does, round by round; `true` has to be asked about.
+    // The actions of each sub-agent, round by round; `true` needs an approval.
     children: fc.array(
       fc.array(fc.array(fc.boolean(), { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
       { minLength: 1, maxLength: 3 }
@@ -127,7 +127,7 @@ describe("approvals in nested sub-agents (invariants 1, 5, 14)", { timeout: 60_0
           description: "passes on",
           prompt: "middle",
           tools: [act],
-          // Its general-purpose sub-agent is two below the one that is asked about.
+          // Its general-purpose sub-agent is two levels below the agent of the question.
           generalPurpose: { prompt: "worker" }
         })
         const lead = DeepAgent.make({

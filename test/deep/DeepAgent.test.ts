@@ -64,7 +64,7 @@ describe("DeepAgent", () => {
     )
   )
 
-  it.effect("prompt, tools and what was said are the same bytes from round to round", () =>
+  it.effect("keeps prompt, tools and earlier messages byte-identical from round to round", () =>
     Effect.gen(function* () {
       const agent = DeepAgent.make({ name: "deep", prompt: "p", agentId: "coder" })
       yield* Agent.run(agent, "go")
@@ -150,7 +150,7 @@ describe("DeepAgent", () => {
     }).pipe(Effect.provide([TestChatModel.script([call("grep", { pattern: "x" }), "done"]), MemoryBackend.layer()]))
   )
 
-  it.effect("what a profile excludes must be a tool's name, though not one that the agent has", () =>
+  it.effect("refuses a profile that excludes an unknown tool, and accepts known tools that the agent lacks", () =>
     Effect.gen(function* () {
       const lookup = Tool.make("lookup", { description: "", parameters: {}, execute: () => Effect.succeed("") })
       const agent = (...excludedTools: ReadonlyArray<string>) =>
@@ -386,7 +386,7 @@ describe("DeepAgent", () => {
     )
   )
 
-  it.effect("a sub-agent has files of its own kind where it is given them, over those of its parent", () =>
+  it.effect("gives a sub-agent its own backend in place of its parent's", () =>
     Effect.gen(function* () {
       const reader = DeepAgent.subagent({ name: "reader", description: "reads", prompt: "reader" }).pipe(
         Agent.provide(Permissions.layer({ rules: [{ operations: ["write"], paths: ["/**"], ruling: "refuse" }] }))
@@ -394,8 +394,8 @@ describe("DeepAgent", () => {
       const agent = DeepAgent.make({ name: "deep", prompt: "p", subagents: [reader] })
       const { messages } = yield* Agent.run(agent, "go")
       assert.deepStrictEqual(answers(messages).slice(1), ["It says: parent."])
-      const said = (yield* TestChatModel.requests).flatMap((request) => answers(request.messages))
-      assert.isTrue(said.some((text) => text.includes("/b: permission denied")))
+      const statements = (yield* TestChatModel.requests).flatMap((request) => answers(request.messages))
+      assert.isTrue(statements.some((text) => text.includes("/b: permission denied")))
       const backend = yield* Backend.Backend
       assert.deepStrictEqual(
         (yield* backend.ls("/")).entries.map(({ path }) => path),

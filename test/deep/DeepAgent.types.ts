@@ -26,7 +26,7 @@ type Deep<Output, R> = Agent.Agent<Output, ModelError.ModelError, ChatModel.Chat
 
 expectTypeOf(DeepAgent.make({ name: "a", prompt: "" })).toEqualTypeOf<Deep<string, never>>()
 
-// What tools need, the agent needs; `execute` needs a sandbox.
+// The agent needs the services of its tools; `execute` needs a sandbox.
 expectTypeOf(DeepAgent.make({ name: "a", prompt: "", tools: [count], execute: true })).toEqualTypeOf<
   Deep<string, Orders | Sandbox.Sandbox>
 >()
@@ -60,7 +60,7 @@ expectTypeOf(DeepAgent.make({ name: "a", prompt: "", tools: [pay], approvals: {}
   Deep<string | undefined, Orders>
 >()
 
-// What sub-agents need, the agent needs.
+// The agent needs the services of its sub-agents.
 const clerk = DeepAgent.subagent({ name: "clerk", description: "counts", prompt: "", tools: [count] })
 expectTypeOf(clerk).toEqualTypeOf<Deep<string, Orders>>()
 expectTypeOf(DeepAgent.make({ name: "a", prompt: "", subagents: [clerk] })).toEqualTypeOf<Deep<string, Orders>>()
@@ -70,8 +70,8 @@ expectTypeOf(DeepAgent.make({ name: "a", prompt: "", backgroundSubagents: [clerk
   Deep<string, Orders | BackgroundTasks.BackgroundTasks>
 >()
 
-// So does it what is needed by its prompt, its middleware, what ends a run and the model of its summaries; what fails of
-// these fails its runs.
+// The same holds for its prompt, its middleware, its stop conditions and the model of its summaries; their failures fail
+// its runs.
 class Clock extends Context.Service<Clock, { readonly now: Effect.Effect<string, "no clock"> }>()("Clock") {}
 class Key extends Context.Service<Key, string>()("Key") {}
 class Bell extends Context.Service<Bell, Effect.Effect<boolean, "no bell">>()("Bell") {}
@@ -147,7 +147,7 @@ DeepAgent.make({ name: "a", prompt: "", summarization: { tail: { tokens: 3 }, ti
 // @ts-expect-error There is no option "generalPurpose.descripton".
 DeepAgent.make({ name: "a", prompt: "", generalPurpose: { prompt: "x", descripton: "y" } })
 
-// What is right stays right.
+// Valid options compile.
 DeepAgent.make({
   name: "a",
   prompt: "",
@@ -162,7 +162,7 @@ DeepAgent.make({
 // @ts-expect-error a tool is no middleware
 DeepAgent.make({ name: "a", prompt: "", middleware: [count] })
 
-// A misspelt option with a scalar value is the one that the compiler speaks of, and no other.
+// The compiler names a misspelt option with a scalar value, and no other.
 DeepAgent.make({
   name: "a",
   prompt: "",

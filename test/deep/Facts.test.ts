@@ -34,7 +34,7 @@ const texts = MemoryStore.MemoryStore.use((store) =>
 )
 
 describe("Facts", () => {
-  it.effect("keeps what a person said, proven by a quote, and recalls it in the next conversation", () => {
+  it.effect("keeps a person's statements, proven by a quote, and recalls them in the next conversation", () => {
     const prompts: Array<string> = []
     return Effect.gen(function* () {
       yield* Agent.run(agent, "I like tea, not coffee.")

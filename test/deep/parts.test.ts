@@ -293,17 +293,17 @@ describe("verify, goal and reflect", () => {
 
   it.effect("grade nothing where they are not set, and give way to a grader of yours", () =>
     Effect.gen(function* () {
-      const asked = (agent: Agent.Agent<string, unknown, ChatModel.ChatModel | Backend.Backend>) =>
+      const askAll = (agent: Agent.Agent<string, unknown, ChatModel.ChatModel | Backend.Backend>) =>
         Effect.gen(function* () {
           yield* Effect.orDie(Agent.run(agent, "go"))
           return (yield* TestChatModel.requests).filter(({ purpose }) => purpose === "grade").length
         }).pipe(Effect.provide([TestChatModel.reactive(() => "done"), MemoryBackend.layer()]))
       const options = { name: "writer", prompt: "You write." }
       const own = Rubric.graded({ grade: () => Effect.succeed(Rubric.satisfied) })
-      assert.strictEqual(yield* asked(DeepAgent.make(options)), 0)
-      assert.strictEqual(yield* asked(DeepAgent.make({ ...options, reflect: false, goal: [] })), 0)
-      assert.strictEqual(yield* asked(DeepAgent.make({ ...options, reflect: 0.9 })), 1)
-      assert.strictEqual(yield* asked(DeepAgent.make({ ...options, reflect: 0.9, middleware: [own] })), 0)
+      assert.strictEqual(yield* askAll(DeepAgent.make(options)), 0)
+      assert.strictEqual(yield* askAll(DeepAgent.make({ ...options, reflect: false, goal: [] })), 0)
+      assert.strictEqual(yield* askAll(DeepAgent.make({ ...options, reflect: 0.9 })), 1)
+      assert.strictEqual(yield* askAll(DeepAgent.make({ ...options, reflect: 0.9, middleware: [own] })), 0)
     })
   )
 })

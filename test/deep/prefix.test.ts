@@ -1,9 +1,9 @@
-/** Requests begin with the bytes of the request before, whatever comes and goes: providers cache what does. */
+/** Requests begin with the bytes of the request before, through all changes of tools: providers cache such beginnings. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { isFull, scaled } from "../scale.ts"
-import { comers, converse, kept, long, type Name, type Op } from "./prefix.ts"
+import { comers, converse, comparePrefixes, long, type Name, type Op } from "./prefix.ts"
 
 for (const name of ["anthropic", "responses", "chat"] satisfies ReadonlyArray<Name>) {
   describe(name, () => {
@@ -13,7 +13,7 @@ for (const name of ["anthropic", "responses", "chat"] satisfies ReadonlyArray<Na
         Effect.gen(function* () {
           const sent = yield* converse(name, long, true)
           assert.isAbove(sent.length, 200)
-          for (const [index, { after, before, length, same }] of kept(sent).entries()) {
+          for (const [index, { after, before, length, same }] of comparePrefixes(sent).entries()) {
             assert.isTrue(same === length, `request ${index + 1}: ${before}\nbecame\n${after}`)
           }
         }),
@@ -44,13 +44,15 @@ for (const name of ["anthropic", "responses", "chat"] satisfies ReadonlyArray<Na
         const declared = new Set(["tools", "use", "leave", "input", "restart"])
         const hold = Effect.fnUntraced(function* (ops: ReadonlyArray<Op>, stable: boolean) {
           // A run that must end says so at the end of its last request, and nowhere else: the model went in circles.
-          const sent = (yield* converse(name, ops, stable)).filter(({ history }) => !history.includes("no more tools"))
+          const requests = (yield* converse(name, ops, stable)).filter(
+            ({ history }) => !history.includes("no more tools")
+          )
           let changes = 0
-          for (const [index, { after, before, length, same }] of kept(
-            stable ? sent : sent.map((one) => ({ ...one, tools: "" }))
+          for (const [index, { after, before, length, same }] of comparePrefixes(
+            stable ? requests : requests.map((one) => ({ ...one, tools: "" }))
           ).entries()) {
             assert.isTrue(same === length, `request ${index + 1}: ${before}\nbecame\n${after}`)
-            if (!stable && sent[index]!.tools !== sent[index + 1]!.tools) changes++
+            if (!stable && requests[index]!.tools !== requests[index + 1]!.tools) changes++
           }
           assert.isAtMost(changes, ops.filter((one) => declared.has(one.op)).length)
         })

@@ -13,7 +13,7 @@ import { chunk, functionCall, message, responseEvents } from "../models/openai/w
 import * as anthropic from "../models/servers/anthropic.ts"
 import * as openai from "../models/servers/openai.ts"
 
-/** What the model does in a turn, or what happens to it. */
+/** An action of the model in a turn, or an event from outside. */
 export type Op =
   | { readonly op: "step" | "picture" | "todo" | "file" | "task" | "use" | "leave" }
   | { readonly op: "tools"; readonly there: ReadonlyArray<string> }
@@ -220,7 +220,7 @@ export const converse = (name: Name, ops: ReadonlyArray<Op>, stable: boolean) =>
       died = yield* Deferred.make<void>()
       agent = agentOf(there, died, stable)
     })
-    const within = <A, E>(
+    const runWithin = <A, E>(
       run: Effect.Effect<
         A,
         E,
@@ -240,7 +240,7 @@ export const converse = (name: Name, ops: ReadonlyArray<Op>, stable: boolean) =>
     let isResumed = false
     for (const [at, op] of all.entries()) {
       if (op.op !== "input" && op.op !== "restart" && op.op !== "crash") continue
-      yield* within(isResumed ? Agent.resume(agent, { threadId: "t" }) : Agent.run(agent, input, { threadId: "t" }))
+      yield* runWithin(isResumed ? Agent.resume(agent, { threadId: "t" }) : Agent.run(agent, input, { threadId: "t" }))
       input = `and ${at} ${"long-".repeat("long" in op && op.long === true ? 200 : 1)}`
       isResumed = op.op === "crash"
       if (op.op !== "input") yield* another
@@ -266,7 +266,7 @@ const common = (left: string, right: string): number => {
 const bytes = ({ history, system, tools }: Sent): string => `${tools}\n${system}\n${history}`
 
 /** For each request, how much of the one before it is its beginning: all of it, or less. */
-export const kept = (sent: ReadonlyArray<Sent>) =>
+export const comparePrefixes = (sent: ReadonlyArray<Sent>) =>
   sent.slice(1).map((request, index) => {
     const before = bytes(sent[index]!)
     const after = bytes(request)

@@ -1,4 +1,4 @@
-/** What goes over the wire from round to round: providers cache what begins with the same bytes. */
+/** The bytes on the wire from round to round: providers cache equal beginnings. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { Agent, type ChatModel } from "effect-deepagents"
@@ -24,7 +24,7 @@ const files = MemoryBackend.layer({
   }
 })
 
-/** What the model says, in the order in which it is asked; the third and the fourth turn are the sub-agent's. */
+/** The model's answers in order; the third and the fourth turn are the sub-agent's. */
 const script: ReadonlyArray<readonly [name: string, args: Record<string, unknown>] | string> = [
   ["write_todos", { todos: [{ content: "a", status: "pending" }] }],
   ["task", { subagent_type: DeepAgent.generalPurpose, description: "look" }],
@@ -51,7 +51,7 @@ const bytesOf = ({ body, raw }: Sent, field: string): string => {
   return text
 }
 
-/** Holds each request of an agent against the one before: same prompt, same tools, and what was said before comes first. */
+/** Compares each request of an agent with the one before: same prompt, same tools, and earlier messages first. */
 const assertStable = (
   sent: ReadonlyArray<Sent>,
   fixed: ReadonlyArray<string>,
