@@ -18,7 +18,7 @@ const bytesOf = (text: string) => new TextEncoder().encode(text)
 const reasonOf = (bytes: Uint8Array, more: Omit<Document.Input, "bytes"> = {}) =>
   Effect.map(Effect.flip(textOf(bytes, more)), ({ reason }) => reason)
 
-describe("files of other programs, recognised by what they are", () => {
+describe("files of other programs, recognised by their content", () => {
   it.effect("a Word document: headings, lists, tables", () =>
     Effect.gen(function* () {
       const text = yield* textOf(file("python-docx.docx"))
@@ -68,7 +68,7 @@ describe("Word", () => {
   const paragraph = (inner: string) => `<w:p>${inner}</w:p>`
   const run = (text: string) => `<w:r><w:t>${text}</w:t></w:r>`
 
-  it.effect("leaves out what was deleted, and what stands twice", () =>
+  it.effect("leaves out deleted and duplicated text", () =>
     Effect.gen(function* () {
       const bytes = yield* make.word(
         paragraph(
@@ -111,7 +111,7 @@ describe("workbooks", () => {
   const styles =
     '<numFmts><numFmt numFmtId="200" formatCode="[$-409]d/m/yyyy;@"/><numFmt numFmtId="201" formatCode="&quot;days&quot; 0.00"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="200"/><xf numFmtId="201"/><xf numFmtId="20"/></cellXfs>'
 
-  it.effect("shared strings, dates by the formats of cells, and numbers that are none", () =>
+  it.effect("reads shared strings, dates by the formats of cells, and invalid numbers", () =>
     Effect.gen(function* () {
       const bytes = yield* make.workbook(
         {
@@ -181,15 +181,15 @@ describe("texts that are documents", () => {
     })
   )
 
-  it.effect("a table: separators, quotes where they belong and where they don't", () =>
+  it.effect("a table: separators, quotes in their places and elsewhere", () =>
     Effect.gen(function* () {
-      const read = (text: string) => textOf(bytesOf(text), { name: "t.csv" })
-      expect(yield* read('a;b\n"x;\ny";2\n')).toBe("1: a | b\n2: x; y | 2")
-      expect(yield* read('a,b\n1,2\nx"y,3\n4,5')).toBe('1: a | b\n2: 1 | 2\n3: x"y | 3\n4: 4 | 5')
+      const readTable = (text: string) => textOf(bytesOf(text), { name: "t.csv" })
+      expect(yield* readTable('a;b\n"x;\ny";2\n')).toBe("1: a | b\n2: x; y | 2")
+      expect(yield* readTable('a,b\n1,2\nx"y,3\n4,5')).toBe('1: a | b\n2: 1 | 2\n3: x"y | 3\n4: 4 | 5')
     })
   )
 
-  it.effect("a notebook: cells and what they put out", () =>
+  it.effect("a notebook: cells and their outputs", () =>
     Effect.gen(function* () {
       const notebook = {
         cells: [
@@ -213,7 +213,7 @@ describe("texts that are documents", () => {
 
   it.effect("a notebook: the last of several texts of an output counts, and each of its pictures, however many", () =>
     Effect.gen(function* () {
-      const shown = (data: string) =>
+      const showData = (data: string) =>
         textOf(
           bytesOf(
             `{"cells":[{"cell_type":"code","source":"","outputs":[{"output_type":"display_data","data":{${data}}}]}]}`
@@ -221,9 +221,9 @@ describe("texts that are documents", () => {
           { name: "n.ipynb" }
         )
       const texts = Array.from({ length: 100_000 }, (_, index) => `"text/plain":"${index}"`)
-      expect(yield* shown(texts.join(","))).toContain("Output of the code cell:\n99999")
+      expect(yield* showData(texts.join(","))).toContain("Output of the code cell:\n99999")
       const pictures = Array.from({ length: 200_000 }, (_, index) => `"image/${index}":""`)
-      expect(yield* shown(pictures.join(","))).toContain("[a picture, image/0]")
+      expect(yield* showData(pictures.join(","))).toContain("[a picture, image/0]")
     })
   )
 
@@ -240,7 +240,7 @@ describe("texts that are documents", () => {
   )
 })
 
-describe("what is no document that can be read", () => {
+describe("unreadable documents", () => {
   it.live("is told apart", () =>
     Effect.gen(function* () {
       expect(yield* reasonOf(bytesOf("just text"))).toBe("Unsupported")
@@ -256,15 +256,19 @@ describe("what is no document that can be read", () => {
         new Uint8Array(
           Buffer.concat([Buffer.from("d0cf11e0a1b11ae1", "hex"), Buffer.alloc(3_000), Buffer.from(text, "utf16le")])
         )
-      const told = (bytes: Uint8Array, name: string) =>
+      const describeFailure = (bytes: Uint8Array, name: string) =>
         Effect.map(Effect.flip(textOf(bytes, { name })), ({ message, reason }) => `${reason}: ${message}`)
-      expect(yield* told(old("EncryptedPackage"), "a.docx")).toMatch(/^Encrypted: .*password; save it without one/)
-      expect(yield* told(old("WordDocument"), "a.docx")).toMatch(/^Unsupported: .*old form.*save it as \.docx/)
-      expect(yield* told(old("WordDocument"), "a.doc")).toMatch(/^Unsupported: .*old form/)
+      expect(yield* describeFailure(old("EncryptedPackage"), "a.docx")).toMatch(
+        /^Encrypted: .*password; save it without one/
+      )
+      expect(yield* describeFailure(old("WordDocument"), "a.docx")).toMatch(
+        /^Unsupported: .*old form.*save it as \.docx/
+      )
+      expect(yield* describeFailure(old("WordDocument"), "a.doc")).toMatch(/^Unsupported: .*old form/)
     })
   )
 
-  it.effect("parts that are missing are told in their place, those that lead in a circle are read once", () =>
+  it.effect("reports missing parts in their place, and reads circular parts once", () =>
     Effect.gen(function* () {
       const relations = (...targets: ReadonlyArray<string>) =>
         `<Relationships>${targets.map((target, index) => `<Relationship Id="r${index}" Type="http://x/${target.includes("slide") ? "slide" : "worksheet"}" Target="${target}"/>`).join("")}</Relationships>`
@@ -295,7 +299,7 @@ describe("what is no document that can be read", () => {
     })
   )
 
-  it.live("a PDF whose parts lead in a circle, or count what is not there, is read as far as it goes", () =>
+  it.live("reads a PDF with circular parts or wrong counts as far as possible", () =>
     Effect.gen(function* () {
       const page = "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj"
       const form = "/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Length 11/Resources<</XObject<</X 5 0 R>>>>"
@@ -318,7 +322,7 @@ describe("what is no document that can be read", () => {
     })
   )
 
-  it.effect("an entity, in whichever form, is refused", () =>
+  it.effect("refuses an entity in any form", () =>
     Effect.gen(function* () {
       const bytes = yield* make.archive({
         "word/document.xml":
@@ -328,7 +332,7 @@ describe("what is no document that can be read", () => {
     })
   )
 
-  it.effect("what a format dies of is a failure", () =>
+  it.effect("turns a defect of a format into a failure", () =>
     Effect.gen(function* () {
       const broken = Document.format("broken", {
         mimeTypes: [],

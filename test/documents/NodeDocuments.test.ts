@@ -16,7 +16,10 @@ const secret = new Uint8Array(readFileSync(new URL("files/password.pdf", import.
 
 const inThread = Effect.provide(NodeDocuments.layer())
 
-const told = (bytes: Uint8Array, more: { readonly password?: Redacted.Redacted; readonly from?: number } = {}) =>
+const describeFailure = (
+  bytes: Uint8Array,
+  more: { readonly password?: Redacted.Redacted; readonly from?: number } = {}
+) =>
   Documents.text({ bytes, name: "a.pdf", ...more }).pipe(
     Effect.map(({ text }) => text),
     Effect.catch(({ message, reason }) => Effect.succeed(`${reason}: ${message}`))
@@ -39,8 +42,8 @@ describe("NodeDocuments", () => {
         [new TextEncoder().encode("%PDF-1.7 nonsense"), {}],
         [bytes.subarray(0, 2_000), {}]
       ] as const) {
-        const here = yield* Effect.provideService(told(document, more), Opener, openHere)
-        assert.strictEqual(yield* inThread(told(document, more)), here)
+        const here = yield* Effect.provideService(describeFailure(document, more), Opener, openHere)
+        assert.strictEqual(yield* inThread(describeFailure(document, more)), here)
       }
     })
   )
@@ -55,7 +58,7 @@ describe("NodeDocuments", () => {
         )
       )
       const hasty = Effect.provide(NodeDocuments.layer({ timeout: "200 millis" }))
-      assert.match(yield* hasty(told(make.packed(heavy))), /^TimedOut: .* took longer than 200ms/)
+      assert.match(yield* hasty(describeFailure(make.packed(heavy))), /^TimedOut: .* took longer than 200ms/)
       yield* Fiber.interrupt(other)
       assert.isAbove(turns, 10)
     })
@@ -70,7 +73,7 @@ describe("NodeDocuments", () => {
       const watching = yield* Effect.forkChild(
         Effect.repeat(hasPort, { until: (found) => found, schedule: Schedule.spaced("1 millis") })
       )
-      assert.include(yield* told(bytes), "two")
+      assert.include(yield* describeFailure(bytes), "two")
       assert.isTrue(yield* Effect.timeout(Fiber.join(watching), "1 second"))
       assert.isFalse(yield* hasPort)
     })
@@ -93,7 +96,7 @@ describe("NodeDocuments", () => {
         )
         const hasty = Effect.provide(NodeDocuments.layer({ timeout: "1 second" }))
         // One page, so the thread has its second once for the beginning and once for the page.
-        assert.match(yield* hasty(told(bytes)), /^TimedOut|^TooLarge|^--- page 1 ---/)
+        assert.match(yield* hasty(describeFailure(bytes)), /^TimedOut|^TooLarge|^--- page 1 ---/)
         yield* Fiber.interrupt(other)
         assert.isAbove(turns, 20)
       })
@@ -104,7 +107,7 @@ describe("NodeDocuments", () => {
     Effect.gen(function* () {
       const bomb = make.packed(new Uint8Array(200_000_000).fill(0x20))
       assert.isBelow(bomb.length, 250_000)
-      assert.match(yield* inThread(told(bomb)), /^TooLarge: .*64 MB of memory/)
+      assert.match(yield* inThread(describeFailure(bomb)), /^TooLarge: .*64 MB of memory/)
     })
   )
 

@@ -148,7 +148,7 @@ describe("archives that unpack to too much", () => {
   )
 })
 
-describe("what is written small and read large", () => {
+describe("small files with large content", () => {
   it.live("rows of cells far to the right do not fill the gap", () =>
     Effect.gen(function* () {
       const row = (number: number) => `<row r="${number}"><c r="XFD${number}"><v>1</v></c></row>`

@@ -5,7 +5,7 @@ import * as Zip from "effect/encoding/Zip"
 import * as Stream from "effect/Stream"
 import { PDFDocument } from "pdf-lib"
 
-const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat(chunks))
+const joinBytes = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat(chunks))
 
 /** An archive with these parts, in this order. */
 export const archive = (parts: { readonly [path: string]: string | Uint8Array }): Effect.Effect<Uint8Array> =>
@@ -13,7 +13,7 @@ export const archive = (parts: { readonly [path: string]: string | Uint8Array })
     Stream.map(([path, content]) => Zip.file(path, content)),
     Stream.pipeThroughChannel(Zip.encode()),
     Stream.runCollect,
-    Effect.map(joined),
+    Effect.map(joinBytes),
     Effect.orDie
   )
 

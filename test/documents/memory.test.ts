@@ -1,4 +1,4 @@
-/** The memory that documents take, each read in a process of its own: at most ten times what they weigh. */
+/** The memory for documents, each read in a process of its own: at most ten times their size. */
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,10 +11,7 @@ import * as make from "./make.ts"
 
 const archives: ReadonlySet<string> = new Set(["docx", "epub", "odp", "ods", "odt", "pptx", "xlsx"])
 
-/**
- * What a reader, and the runtime around it, may take of any document, however small. PDF has a thread of its own. The
- * memory of each entry of an archive is garbage, which V8 collects at 64 MB.
- */
+/** The memory that a reader and its runtime may take for the smallest document. PDF has a thread of its own. The memory of each entry of an archive is garbage, which V8 collects at 64 MB. */
 const alwaysOf = (format: string): number =>
   format === "pdf" ? 128_000_000 : archives.has(format) ? 96_000_000 : 32_000_000
 
@@ -224,7 +221,7 @@ const documents: {
   ]
 }
 
-/** What a process says: the bytes that it took, and the characters that it read, or why it read none. */
+/** The report of a process: its memory in bytes, and the characters of the text, or the failure. */
 interface Outcome {
   readonly peak: number
   readonly total?: number
@@ -267,7 +264,7 @@ for (const [nth, [format, [small, large]]] of Object.entries(documents).entries(
         () =>
           Effect.gen(function* () {
             const { peak, reason, size, total = 0 } = yield* measured(format, yield* small, yield* of())
-            // What people write is read: a failure at once would take no memory either.
+            // Real documents are read: an early failure would take no memory either.
             if (index === 0) assert.isAbove(total, 10_000, reason)
             assert.isBelow(peak, 10 * size + alwaysOf(format))
           }),

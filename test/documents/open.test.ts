@@ -27,7 +27,7 @@ const number = (level: number, format: string, suffix = ".", more = "") =>
   `<text:list-level-style-number text:level="${level}" style:num-format="${format}" style:num-suffix="${suffix}" ${more}/>`
 
 describe("OpenDocument texts", () => {
-  it.effect("lists keep their numbers, their levels, and what they go on with", () =>
+  it.effect("lists keep their numbers, their levels and their continuations", () =>
     Effect.gen(function* () {
       const styles = `<office:automatic-styles><text:list-style style:name="L1">${number(1, "1")}${number(2, "a", ")")}${number(3, "1", "", 'text:display-levels="3"')}</text:list-style><text:list-style style:name="L2"><text:list-level-style-bullet text:level="1"/></text:list-style></office:automatic-styles>`
       const deep = `<text:list>${item(p("deep"))}</text:list>`
@@ -104,7 +104,7 @@ describe("OpenDocument texts", () => {
   )
 })
 
-it.effect("OpenDocument spreadsheets show what people see, what is hidden, what is repeated, and comments", () =>
+it.effect("OpenDocument spreadsheets show visible, hidden and repeated cells, and comments", () =>
   Effect.gen(function* () {
     const cell = (inner: string, more = "") => `<table:table-cell ${more}>${inner}</table:table-cell>`
     const row = (cells: string, more = "") => `<table:table-row ${more}>${cells}</table:table-row>`
@@ -300,7 +300,7 @@ describe("files of old forms of Office", () => {
     })
   )
 
-  it.effect("a text that is only called so is read by what it is", () =>
+  it.effect("reads a text with a wrong extension by its content", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* linesOf(bytesOf("{\\rtf1 Hello}"), "a.doc"), ["Hello"])
       assert.deepStrictEqual(yield* linesOf(bytesOf("<html><p>Hello"), "a.xls"), ["Hello"])
@@ -322,7 +322,7 @@ it.effect("a table in two bytes a character is read without a mark", () =>
   })
 )
 
-it.effect("a table in an encoding that is declared, and one that is not", () =>
+it.effect("reads a table in a declared and in an undeclared encoding", () =>
   Effect.gen(function* () {
     const textOf = (bytes: Uint8Array, mimeType: string) =>
       Effect.map(Documents.text({ bytes, mimeType }), ({ text }) => text)

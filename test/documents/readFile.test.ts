@@ -89,7 +89,7 @@ describe("read_file of documents", () => {
     })
   )
 
-  it.effect("says what is wrong with one that can't be read", () =>
+  it.effect("reports the problem of an unreadable document", () =>
     Effect.gen(function* () {
       const [locked, broken] = yield* answersOf(
         { "/p.pdf": file("password.pdf"), "/a.docx": file("python-docx.docx").subarray(0, 9_000) },

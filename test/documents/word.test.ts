@@ -53,7 +53,7 @@ const styles = [
 const listed = { numbering: ["numbering", numbering], styles: ["styles", styles] } as const
 
 describe("lists of Word", () => {
-  it.effect("keep their numbers, their levels, and where they begin anew", () =>
+  it.effect("keep their numbers, their levels and their restarts", () =>
     Effect.gen(function* () {
       const bytes = yield* related(
         [
@@ -130,7 +130,7 @@ it.effect("headings are known by the names and levels of their styles, with thei
 describe("formulas of Word", () => {
   const m = (name: string, ...inner: ReadonlyArray<string>) => `<m:${name}>${inner.join("")}</m:${name}>`
   const t = (text: string) => m("r", `<w:rPr><w:i/></w:rPr>`, m("t", text))
-  const shown = (...inner: ReadonlyArray<string>) =>
+  const showWord = (...inner: ReadonlyArray<string>) =>
     Effect.flatMap(make.word(paragraph(`${run("x = ")}${m("oMath", ...inner)}${run(" end")}`)), textOf)
 
   it.effect("no power is a digit beside another", () =>
@@ -138,15 +138,15 @@ describe("formulas of Word", () => {
       const fraction = m("f", m("num", t("1")), m("den", t("550")))
       const power = m("sSup", m("e", t("10")), m("sup", t("-6")))
       const units = m("sSup", m("e", t("mm")), m("sup", t("2.5")))
-      assert.strictEqual(yield* shown(fraction, t("×"), power, t(" "), units), "x = (1)/(550)×10^(-6) mm^(2.5) end")
+      assert.strictEqual(yield* showWord(fraction, t("×"), power, t(" "), units), "x = (1)/(550)×10^(-6) mm^(2.5) end")
       assert.strictEqual(
-        yield* shown(m("sSup", m("e", t("a"), m("d", m("e", t("b")))), m("sup", t("2")))),
+        yield* showWord(m("sSup", m("e", t("a"), m("d", m("e", t("b")))), m("sup", t("2")))),
         "x = (a(b))^(2) end"
       )
     })
   )
 
-  it.effect("roots, sums, matrices, brackets, functions and accents stay what they are", () =>
+  it.effect("keeps roots, sums, matrices, brackets, functions and accents", () =>
     Effect.gen(function* () {
       const chr = (name: string, value: string) => `<m:${name} m:val="${value}"/>`
       const cases = [
@@ -165,7 +165,7 @@ describe("formulas of Word", () => {
         [m("f", m("fPr", chr("type", "noBar")), m("num", t("n")), m("den", t("k"))), "binom(n, k)"],
         [m("bar", m("barPr", chr("pos", "top")), m("e", t("x"))), "overline(x)"]
       ] as const
-      for (const [formula, text] of cases) assert.strictEqual(yield* shown(formula), `x = ${text} end`)
+      for (const [formula, text] of cases) assert.strictEqual(yield* showWord(formula), `x = ${text} end`)
     })
   )
 
@@ -174,7 +174,7 @@ describe("formulas of Word", () => {
       const deep = `${"<m:sSup><m:e>".repeat(400)}${t("x")}${"</m:e></m:sSup>".repeat(400)}`
       const wide = m("f", m("num"), m("den")).repeat(100_000)
       const long = t("x".repeat(200_000))
-      for (const inner of [deep, wide, long]) assert.isBelow((yield* shown(inner)).length, 200_000)
+      for (const inner of [deep, wide, long]) assert.isBelow((yield* showWord(inner)).length, 200_000)
     })
   )
 })

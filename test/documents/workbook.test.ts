@@ -11,7 +11,7 @@ const textOf = (bytes: Uint8Array) => Effect.map(Documents.text({ bytes }), ({ t
 const escape = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;")
 
 /** The cells of one row, each a number in a format. */
-const shown = (cells: ReadonlyArray<readonly [code: string | number, value: string]>) =>
+const showCells = (cells: ReadonlyArray<readonly [code: string | number, value: string]>) =>
   Effect.gen(function* () {
     const codes = cells.map(([code], at) =>
       typeof code === "string" ? `<numFmt numFmtId="${200 + at}" formatCode="${escape(code)}"/>` : ""
@@ -58,7 +58,7 @@ describe("numbers of a workbook", () => {
         ["yyyy-mm-dd", "46023", "2026-01-01"],
         ["0.0%", "nonsense", "nonsense"]
       ] as const
-      const texts = yield* shown(cases.map(([code, value]) => [code, value]))
+      const texts = yield* showCells(cases.map(([code, value]) => [code, value]))
       assert.deepStrictEqual(
         cases.map(([code, value], at) => [code, value, texts[at]]),
         cases.map(([...one]) => one)
@@ -76,7 +76,7 @@ describe("numbers of a workbook", () => {
           fc.integer({ min: -1_000_000, max: 1_000_000 }),
           async (code, thousandths) => {
             const value = thousandths / 1_000
-            const [text = ""] = await Effect.runPromise(shown([[code.join("") || "0", String(value)]]))
+            const [text = ""] = await Effect.runPromise(showCells([[code.join("") || "0", String(value)]]))
             const digits = text.replaceAll(/[^\d.]/g, "")
             assert.strictEqual(Number(digits), Math.abs(value), `${code.join("")} of ${value}: ${text}`)
             if (value < 0) assert.match(text, /[-(]/)
@@ -88,7 +88,7 @@ describe("numbers of a workbook", () => {
   )
 })
 
-it.effect("what is hidden in a workbook is marked", () =>
+it.effect("marks hidden parts of a workbook", () =>
   Effect.gen(function* () {
     const bytes = yield* make.archive({
       "xl/workbook.xml":
@@ -110,7 +110,7 @@ it.effect("what is hidden in a workbook is marked", () =>
   })
 )
 
-it.effect("comments of a workbook stand behind their sheet, those of a thread once", () =>
+it.effect("puts comments of a workbook behind their sheet, and those of a thread once", () =>
   Effect.gen(function* () {
     const bytes = yield* make.archive({
       "xl/workbook.xml":
