@@ -49,7 +49,7 @@ describe("AgentEntity", () => {
     }).pipe(Effect.provide(TestChatModel.script([calls("pay", { n: 7 }), "first", "second"])))
   )
 
-  it.effect("what is asked of a thread is a span, without what was said", () =>
+  it.effect("makes a span of each request to a thread, without its content", () =>
     Effect.gen(function* () {
       const spans: Array<Tracer.NativeSpan> = []
       const tracer = Tracer.make({
@@ -145,7 +145,7 @@ describe("AgentEntity", () => {
     }).pipe(Effect.provide(TestChatModel.script(["good morning"])))
   )
 
-  it.effect("who watches sees what is stored from any step on, without gaps, and what happens", () =>
+  it.effect("watches stored events from any step on without gaps, and live events", () =>
     Effect.gen(function* () {
       const begun = yield* Latch.make()
       const watched = yield* Latch.make()
@@ -159,7 +159,7 @@ describe("AgentEntity", () => {
         const client = yield* AgentClient.of(entity, "t")
         const sending = yield* Effect.forkChild(client.send("go", { id: "1" }))
         yield* begun.await
-        // One who came and left does not take the events of the others along.
+        // A reader that leaves takes no events of the others along.
         yield* client.events().pipe(Stream.take(1), Stream.runDrain)
         const seen: Array<ThreadEvent.ThreadEvent> = []
         const watching = yield* client.events().pipe(
@@ -187,7 +187,7 @@ describe("AgentEntity", () => {
     }).pipe(Effect.provide(TestChatModel.script([calls("look", {}), "done"])))
   )
 
-  it.effect("a run can be steered and interrupted; what it leaves is valid, and the next input goes on", () =>
+  it.effect("steers and interrupts a run, leaves a valid thread, and goes on with the next input", () =>
     Effect.gen(function* () {
       const begun = yield* Latch.make()
       const slow = Tool.make("slow", {
@@ -221,14 +221,14 @@ describe("AgentEntity", () => {
         assert.isTrue(yield* client.interrupt)
         const outcome = yield* Fiber.join(second)
         assert.strictEqual(outcome.stopReason, "interrupted")
-        // It stays so for whoever has to find out: nothing goes on with it.
+        // It stays so for a later client: nothing continues it.
         const finder = yield* AgentClient.of(again, "t")
         assert.deepStrictEqual(yield* finder.send("on", { id: "2" }), outcome)
         assert.strictEqual((yield* client.send("go on", { id: "3" })).text, "last")
         const history = yield* client.history
         assert.deepStrictEqual(AgentTest.pairingProblems(history), [])
         assert.isTrue(history.some((message) => Message.text(message) === "and this"))
-        // Read again from the thread, by one who did not run them, each input has its own outcome.
+        // Another client reads from the thread, and each input has its own outcome.
         const reader = yield* AgentClient.of(again, "t")
         assert.strictEqual((yield* reader.send("go", { id: "1" })).text, "with this")
         assert.strictEqual((yield* reader.send("go on", { id: "3" })).text, "last")
@@ -248,7 +248,7 @@ describe("AgentEntity", () => {
     ["a refusal", [TestChatModel.text("no", { stopReason: "refusal" })]]
   ]
   for (const [what, script, options] of endings) {
-    it.effect(`an outcome that is read from the thread is the one that was given: ${what}`, () =>
+    it.effect(`reads the returned outcome from the thread: ${what}`, () =>
       Effect.gen(function* () {
         const tools = [
           Tool.make("look", { description: "", parameters: {}, execute: () => Effect.succeed("seen") }),
@@ -272,7 +272,7 @@ describe("AgentEntity", () => {
   }
 
   for (const mode of ["native", "tool"] as const) {
-    it.effect(`an outcome that is read from the thread is the one that was given: an output, ${mode}`, () =>
+    it.effect(`reads the returned outcome from the thread: an output, ${mode}`, () =>
       Effect.gen(function* () {
         const output = Schema.Struct({ value: Schema.Finite })
         const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "", output }), output })
@@ -315,7 +315,7 @@ describe("AgentEntity", () => {
     }).pipe(Effect.provide(TestChatModel.script([calls("slow", {}), "done"])))
   )
 
-  it.effect("a thread without work leaves the memory, and comes back with what was said", () =>
+  it.effect("removes an idle thread from memory, and restores its messages", () =>
     Effect.gen(function* () {
       const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
       yield* Effect.gen(function* () {
@@ -331,39 +331,41 @@ describe("AgentEntity", () => {
     }).pipe(Effect.provide(TestChatModel.script(["first", "second"])))
   )
 
-  it.effect("who loses the thread to another writer in the middle of a call goes on from what it has come to", () =>
-    Effect.gen(function* () {
-      let ran = 0
-      const begun = yield* Latch.make()
-      const goOn = yield* Latch.make()
-      const slow = Tool.make("slow", {
-        description: "",
-        parameters: {},
-        execute: () =>
-          Effect.suspend(() => {
-            ran++
-            return Effect.andThen(begun.open, Effect.as(goOn.await, "ok"))
-          })
-      })
-      const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "", tools: [slow] }) })
-      yield* Effect.gen(function* () {
-        const client = yield* AgentClient.of(entity, "t")
-        const sending = yield* Effect.forkChild(client.send("go", { id: "1" }))
-        yield* begun.await
-        const store = yield* SessionStore.SessionStore
-        const leaf = yield* store.leaf("t")
-        const entry = { _tag: "Compaction", tokensBefore: 2, tokensAfter: 1 } as const
-        yield* store.append("t", { leaf: leaf.id, entries: [{ id: "another", entry }] })
-        yield* goOn.open
-        assert.strictEqual((yield* Fiber.join(sending)).text, "done")
-        assert.strictEqual(ran, 1)
-        const history = yield* client.history
-        assert.deepStrictEqual(
-          history.map((message) => (message.role === "tool" ? message.isError : message.role)),
-          ["human", "ai", true, "ai"]
-        )
-      }).pipe(ticking, Effect.provide(runner(entity)))
-    }).pipe(Effect.provide(TestChatModel.script([calls("slow", {}), "done"])))
+  it.effect(
+    "a runner that loses the thread to another writer in the middle of a call goes on from the thread's state",
+    () =>
+      Effect.gen(function* () {
+        let ran = 0
+        const begun = yield* Latch.make()
+        const goOn = yield* Latch.make()
+        const slow = Tool.make("slow", {
+          description: "",
+          parameters: {},
+          execute: () =>
+            Effect.suspend(() => {
+              ran++
+              return Effect.andThen(begun.open, Effect.as(goOn.await, "ok"))
+            })
+        })
+        const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "", tools: [slow] }) })
+        yield* Effect.gen(function* () {
+          const client = yield* AgentClient.of(entity, "t")
+          const sending = yield* Effect.forkChild(client.send("go", { id: "1" }))
+          yield* begun.await
+          const store = yield* SessionStore.SessionStore
+          const leaf = yield* store.leaf("t")
+          const entry = { _tag: "Compaction", tokensBefore: 2, tokensAfter: 1 } as const
+          yield* store.append("t", { leaf: leaf.id, entries: [{ id: "another", entry }] })
+          yield* goOn.open
+          assert.strictEqual((yield* Fiber.join(sending)).text, "done")
+          assert.strictEqual(ran, 1)
+          const history = yield* client.history
+          assert.deepStrictEqual(
+            history.map((message) => (message.role === "tool" ? message.isError : message.role)),
+            ["human", "ai", true, "ai"]
+          )
+        }).pipe(ticking, Effect.provide(runner(entity)))
+      }).pipe(Effect.provide(TestChatModel.script([calls("slow", {}), "done"])))
   )
 
   it.effect("a failure comes back as itself, and the thread goes on with the next input", () =>

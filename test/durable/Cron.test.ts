@@ -11,7 +11,7 @@ const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prom
 
 const model = TestChatModel.reactive(() => "done")
 
-/** What outlives a runner. */
+/** The storage that outlives a runner. */
 const storage = MessageStorage.layerMemory.pipe(
   Layer.provideMerge(MemorySessions.layer),
   Layer.provideMerge(ShardingConfig.layer())

@@ -28,7 +28,7 @@ const messagesOf = (threadId: string) =>
   Effect.map(SessionStore.checkpoint(threadId), (checkpoint) => checkpoint?.messages ?? [])
 
 /** What the thread waits for, when it is something else than before. */
-const asked = (threadId: string, before?: string) =>
+const askThread = (threadId: string, before?: string) =>
   Effect.andThen(
     Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
     DurableAgent.pending(threadId)
@@ -66,7 +66,7 @@ describe("DurableAgent", () => {
     }).pipe(Effect.provide([places, TestChatModel.script([calls(["pay", 7]), "done", "more done"])]))
   )
 
-  it.effect("what is larger than can be read again is refused before it is stored, and so is an outcome", () =>
+  it.effect("refuses an input and an outcome that are too large to be read again, before they are stored", () =>
     Effect.gen(function* () {
       const durable = DurableAgent.make({ name: "d", agent: Agent.make({ name: "a", prompt: "" }) })
       yield* Effect.gen(function* () {
@@ -130,16 +130,16 @@ describe("DurableAgent", () => {
       const durable = DurableAgent.make({ name: "d", agent })
       yield* Effect.gen(function* () {
         const fiber = yield* Effect.forkChild(DurableAgent.execute(durable, sent))
-        const waits = yield* asked("t")
+        const waits = yield* askThread("t")
         assert.strictEqual(waits.toolName, "wait")
         yield* TestClock.adjust("1 day")
         const [first] = yield* DurableAgent.pending("t")
         assert.strictEqual(first?.toolName, "wait", "two days are not over")
         yield* TestClock.adjust("25 hours")
-        const pays = yield* asked("t", waits.id)
+        const pays = yield* askThread("t", waits.id)
         assert.strictEqual(pays.toolName, "pay")
         yield* TestClock.adjust("2 hours")
-        const again = yield* asked("t", pays.id)
+        const again = yield* askThread("t", pays.id)
         assert.strictEqual(again.toolName, "pay")
         yield* DurableAgent.decide(durable, sent, [Approval.approve(again)])
         yield* TestClock.adjust("2 hours")
@@ -158,7 +158,7 @@ describe("DurableAgent", () => {
     )
   )
 
-  it.effect("interruption reaches the tool, and what it leaves is a valid thread", () =>
+  it.effect("passes an interruption to the tool, and leaves a valid thread", () =>
     Effect.gen(function* () {
       const begun = yield* Latch.make()
       let cleaned = false
@@ -182,7 +182,7 @@ describe("DurableAgent", () => {
     }).pipe(Effect.provide([places, TestChatModel.script([TestChatModel.calls([{ name: "slow", arguments: {} }])])]))
   )
 
-  it.effect("failures are typed, those of middleware too", () =>
+  it.effect("keeps failures typed, also of middleware", () =>
     Effect.gen(function* () {
       class Broke extends Schema.TaggedError<Broke>()("Broke", { why: Schema.String }) {}
       const agent = Agent.make({
@@ -390,7 +390,7 @@ describe("DurableAgent", () => {
       const durable = DurableAgent.make({ name: "d", agent })
       yield* Effect.gen(function* () {
         const executing = yield* Effect.forkChild(DurableAgent.execute(durable, sent))
-        const request = yield* asked("t")
+        const request = yield* askThread("t")
         assert.deepStrictEqual([request.toolName, request.path], ["pay", ["a", "child"]])
         yield* DurableAgent.decide(durable, sent, [Approval.approve(request)])
         assert.strictEqual((yield* ticking(Fiber.join(executing))).text, "done")
@@ -420,7 +420,7 @@ describe("DurableAgent", () => {
       const durable = DurableAgent.make({ name: "d", agent })
       yield* Effect.gen(function* () {
         const first = yield* Effect.forkChild(DurableAgent.execute(durable, sent))
-        yield* asked("t")
+        yield* askThread("t")
         const second = yield* ticking(DurableAgent.execute(durable, { ...sent, inputId: "2", input: "never mind" }))
         assert.strictEqual(second.text, "as you like")
         const before = yield* messagesOf("t")

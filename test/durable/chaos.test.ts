@@ -1,8 +1,4 @@
-/**
- * What holds while everything goes wrong at once: runners that are killed or stand still for longer than their locks last,
- * connections that are cut or slow, a Postgres that is away. Some seconds by default, five minutes with
- * `TEST_SCALE=full`; `CHAOS_SEED` repeats the faults of a run.
- */
+/** Invariants under many faults at once: runners that are killed or stand still longer than their locks last, cut and slow connections, an unreachable Postgres. Some seconds by default, five minutes with `TEST_SCALE=full`; `CHAOS_SEED` repeats the faults of a run. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { assert, layer } from "@effect/vitest"
 import { Cause, Context, Effect, Fiber, Layer, Schedule, Stream } from "effect"
@@ -54,7 +50,7 @@ const supervised = Effect.fnUntraced(function* (url: string, path: string) {
 
 type Fault = "kill" | "stop" | "freeze" | "drop" | "away" | "slow"
 
-/** Does one thing after the other to the cluster. Gives what was done. */
+/** Injects one fault after the other into the cluster. Returns the list of faults. */
 const breakIt = Effect.fnUntraced(function* (runners: ReadonlyArray<Supervised>, proxy: Proxy, seed: number) {
   const kinds: ReadonlyArray<Fault> = ["kill", "kill", "stop", "freeze", "drop", "drop", "away", "slow"]
   const plan = fc.sample(
@@ -107,14 +103,14 @@ const breakIt = Effect.fnUntraced(function* (runners: ReadonlyArray<Supervised>,
   return done
 })
 
-/** What a client asked of a thread, in order, and what it came to. */
+/** The inputs that a client sent to a thread, in order, and their outcomes. */
 interface Asked {
   readonly words: string
   readonly answered: string
   readonly stopReason: string
 }
 
-/** What a thread has of an input, and of the one before it: a line for each entry. */
+/** The entries of a thread for an input, and for the input before it: a line for each. */
 const entriesOf = Effect.fnUntraced(function* (threadId: string, words: string) {
   const store = yield* SessionStore.SessionStore
   const lines: Array<string> = []
@@ -127,7 +123,7 @@ const entriesOf = Effect.fnUntraced(function* (threadId: string, words: string) 
       if (entry._tag !== "Message" || entry.message.role !== "human") continue
       if (isFound) return lines.slice(0, 60).join("\n")
       isFound = Message.text(entry.message) === words
-      // What came after the next input is left out.
+      // Entries behind the next input are left out.
       if (!isFound) lines.length = 1
     }
     from = next ?? undefined
@@ -168,7 +164,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("chaos", (it) => {
         }
         return { name, client, asked }
       })
-      /** What a person must approve, and waits, one after the other. */
+      /** A person who approves pending requests one after the other. */
       const decides = Effect.fnUntraced(function* (name: string) {
         const client = yield* AgentClient.of(guard(path), name)
         const asked: Array<Asked> = []

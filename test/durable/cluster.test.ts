@@ -57,7 +57,7 @@ const times = (path: string, what: string) => did(path).filter((line) => line.wh
 
 layer(Place, { timeout: 60_000, excludeTestServices: true })("a cluster", (it) => {
   it.effect(
-    "kill -9 in the middle of a tool call: another runner finishes, what can't be repeated is reported",
+    "after kill -9 in a tool call, another runner finishes, and reports unrepeatable calls",
     Effect.fnUntraced(function* () {
       const path = yield* folder
       const runners = yield* twoRunners(path)
@@ -95,7 +95,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("a cluster", (it) =
   )
 
   it.effect.runIf(isFull)(
-    "a runner that is stopped hands over what it is at",
+    "a stopped runner hands over its work",
     Effect.fnUntraced(function* () {
       const path = yield* folder
       const runners = yield* twoRunners(path)
@@ -180,7 +180,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("a cluster", (it) =
   )
 
   it.effect.runIf(isFull)(
-    "a workflow is killed in a round of calls: what was done is known, what was begun is not begun again",
+    "after a kill in a round of calls, a workflow keeps finished calls and does not repeat begun ones",
     Effect.fnUntraced(function* () {
       const path = yield* folder
       const runners = yield* twoRunners(path)

@@ -47,7 +47,7 @@ DurableAgent.make({ name: "a", agent: typed, output: Schema.String, error: Broke
 // @ts-expect-error -- the entity needs the same
 AgentEntity.make({ name: "a", agent: typed, output: Total })
 
-// What the agent needs, the runner needs; who executes needs the engine.
+// The runner needs the agent's services; a caller needs the engine.
 expectTypeOf(DurableAgent.layer(text)).toEqualTypeOf<
   Layer.Layer<never, never, WorkflowEngine.WorkflowEngine | SessionStore.SessionStore | ChatModel.ChatModel | Orders>
 >()
@@ -99,7 +99,7 @@ expectTypeOf<Parameters<typeof ada.decide>[0]>().toEqualTypeOf<ReadonlyArray<App
 declare const times: Cron.Options
 expectTypeOf(Cron.layer(entity, times)).toEqualTypeOf<Layer.Layer<never, never, Sharding.Sharding>>()
 
-// Middleware around an agent adds what it fails with and needs.
+// Middleware around an agent adds its errors and services.
 declare const needing: Middleware.Middleware<Broke, Orders>
 const around = Agent.around(suspending, needing)
 expectTypeOf(around).toEqualTypeOf<

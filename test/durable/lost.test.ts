@@ -1,6 +1,4 @@
-/**
- * What a runner that dies, a storage that is away for a moment, and a person who stops a run at once must not lose.
- */
+/** Work that must survive a dead runner, a storage that fails for a moment, and a person who stops a run at once. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Layer, Schema, Scope, Stream } from "effect"
 import { Agent, AgentError, Approval, Message, SessionError, Tool } from "effect-deepagents"
@@ -32,7 +30,7 @@ const guarded = (ran: Array<number>) =>
 
 const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
 
-/** What a runner leaves that dies, or is stopped, just after it began a run. */
+/** The state after a runner dies, or is stopped, just after it began a run. */
 const died = (threadId: string, end?: "interrupted") =>
   Effect.gen(function* () {
     const store = yield* SessionStore.SessionStore
@@ -55,11 +53,11 @@ const waiting = TestChatModel.calls([{ name: "wait", arguments: { seconds: 60 } 
 
 type Failure = (operation: string) => Effect.Effect<never, SessionError.SessionError>
 
-const away: Failure = (operation) =>
+const failAll: Failure = (operation) =>
   Effect.fail(SessionError.make(operation, "t", { _tag: "Unavailable", problem: "Connection closed" }))
 
 /** A store of which some operations fail for as long as they are told to. */
-const failing = (fails: (operation: string) => boolean, failure: Failure = away) =>
+const failing = (fails: (operation: string) => boolean, failure: Failure = failAll) =>
   Layer.effect(
     SessionStore.SessionStore,
     Effect.map(SessionStore.SessionStore, (store): SessionStore.Service => {
@@ -82,7 +80,7 @@ const failing = (fails: (operation: string) => boolean, failure: Failure = away)
     })
   ).pipe(Layer.provide(MemorySessions.layer))
 
-describe("what must not be lost", () => {
+describe("work that must not be lost", () => {
   for (const end of [undefined, "interrupted"] as const) {
     it.effect(`a decision whose run was cut off as it began (${end ?? "killed"}) is acted on when it comes again`, () =>
       Effect.gen(function* () {
@@ -159,8 +157,8 @@ describe("what must not be lost", () => {
   for (const operation of ["load", "info", "leaf", "labels", "label", "append"]) {
     const interrupted: Failure = () => Effect.interrupt
     for (const [times, what, failure] of [
-      [1, "failures", away],
-      [30, "failures", away],
+      [1, "failures", failAll],
+      [30, "failures", failAll],
       [1, "interruptions", interrupted]
     ] as const) {
       it.effect(
@@ -277,7 +275,7 @@ describe("what must not be lost", () => {
 type Write = (store: SessionStore.Service) => Effect.Effect<void, SessionError.SessionError>
 
 /** A store to which another runner writes between two reads: just before `due` gets to 0. */
-const shared = (due: { left: number }, write: Write) =>
+const failDue = (due: { left: number }, write: Write) =>
   Layer.effect(
     SessionStore.SessionStore,
     Effect.map(SessionStore.SessionStore, (store): SessionStore.Service => {
@@ -306,11 +304,11 @@ describe("a runner that lost its thread and goes on with it", () => {
   const asked = { ...Message.human("go"), id: "input:1" }
 
   for (let reads = 1; reads <= 8; reads++) {
-    it.effect(`answers with the whole of what was written meanwhile (before read ${reads})`, () =>
+    it.effect(`answers with all entries that another runner wrote meanwhile (before read ${reads})`, () =>
       Effect.gen(function* () {
         const due = { left: 0 }
         const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
-        const store = shared(due, (store) =>
+        const store = failDue(due, (store) =>
           append(store, [
             { _tag: "Message", message: Message.ai("said there") },
             { _tag: "RunSettled", runId: "there", outcome: "completed" },
@@ -348,7 +346,7 @@ describe("a runner that lost its thread and goes on with it", () => {
 })
 
 describe("a client whose cluster is shut down", () => {
-  it.live("is told at once, of what it asks and of what it watches", () =>
+  it.live("fails its requests and its watched events at once", () =>
     Effect.gen(function* () {
       const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
       const scope = yield* Scope.make()
@@ -373,7 +371,7 @@ describe("a client whose cluster is shut down", () => {
   )
 })
 
-describe("what is sent", () => {
+describe("inputs of a client", () => {
   it.effect("another input with an id that is taken is a Conflict; the same one is not", () =>
     Effect.gen(function* () {
       const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
@@ -423,7 +421,7 @@ describe("what is sent", () => {
     )
   )
 
-  it.effect("an id that the storage can't hold is refused, with what is wrong with it", () =>
+  it.effect("refuses an id that the storage can't hold, with the reason", () =>
     Effect.gen(function* () {
       const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
       yield* Effect.gen(function* () {
@@ -449,7 +447,7 @@ describe("what is sent", () => {
     }).pipe(Effect.provide(TestChatModel.script(["done"])))
   )
 
-  it.effect("what is larger than can be read again is refused before it is stored, with limit and size", () =>
+  it.effect("refuses an input that is too large to be read again before it is stored, with limit and size", () =>
     Effect.gen(function* () {
       const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
       yield* Effect.gen(function* () {
@@ -471,7 +469,7 @@ describe("what is sent", () => {
           assert.include(refused.message, "15728640")
           assert.isBelow(refused.message.length, 400)
         }
-        // What has few characters and many bytes counts by its bytes.
+        // Short texts of long encodings count by their bytes.
         assert.strictEqual((yield* Effect.flip(client.send("\u0001".repeat(3_000_000))))._tag, "SessionError")
         assert.strictEqual((yield* client.send("x".repeat(8_000_000), { id: "1" })).text, "done")
       }).pipe(ticking, Effect.provide(runner(entity)))

@@ -49,7 +49,7 @@ const shards = SqlClient.SqlClient.use(
       WHERE locktype = 'advisory' AND granted AND objsubid = 2 GROUP BY pid ORDER BY pid`
 )
 
-/** Waits until the runners have divided the shards: a shard that is handed over stops what is at work on it. */
+/** Waits until the runners have divided the shards: handing over a shard stops its work. */
 export const divided = Effect.gen(function* () {
   const before = yield* shards
   yield* Effect.sleep("1 second")

@@ -1,4 +1,4 @@
-/** Programs as durable agents: what they do inside of a workflow, once. */
+/** Programs as durable agents: each effect inside of a workflow happens once. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option, Schema } from "effect"
 import { Agent, Approval, Middleware, Ruling, Tool, ToolContext, ToolError, ToolOutput } from "effect-deepagents"
@@ -9,7 +9,7 @@ import { runner, ticking } from "./entities.ts"
 
 const places = Layer.mergeAll(WorkflowEngine.layerMemory, MemorySessions.layer)
 
-const made = (ran: Array<string>) => {
+const makeProgram = (ran: Array<string>) => {
   const tool = (name: string) =>
     Tool.make(name, {
       description: "",
@@ -52,7 +52,7 @@ describe("a durable program", () => {
       const ran: Array<string> = []
       const durable = DurableAgent.make({
         name: "d",
-        agent: made(ran),
+        agent: makeProgram(ran),
         output: Schema.Struct({ all: Schema.Array(Schema.String) })
       })
       yield* Effect.gen(function* () {
@@ -72,7 +72,7 @@ describe("a durable program", () => {
           Object.keys(state).filter((slot) => slot.startsWith("inside")),
           []
         )
-        // What a call fails with is known without a schema.
+        // The error of a call is known without a schema.
         const error = yield* Effect.flip(DurableAgent.execute(durable, { ...sent, inputId: "2", input: "nothing" }))
         assert.instanceOf(error, ToolError.ToolError)
         assert.strictEqual(error.message, "there is nothing to do")
@@ -85,7 +85,7 @@ describe("a durable program", () => {
       const ran: Array<string> = []
       const entity = AgentEntity.make({
         name: "a",
-        agent: made(ran),
+        agent: makeProgram(ran),
         output: Schema.Struct({ all: Schema.Array(Schema.String) })
       })
       yield* Effect.gen(function* () {

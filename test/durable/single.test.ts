@@ -1,6 +1,4 @@
-/**
- * One machine without a database server: what holds when its process is killed.
- */
+/** One machine without a database server: invariants of a killed process. */
 import { spawn } from "node:child_process"
 import { rmSync, writeFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,7 +8,7 @@ import { folder } from "./places.ts"
 
 const file = new URL("children/single.ts", import.meta.url).pathname
 
-/** Runs the machine; ends it when something was done, or reads what it says. */
+/** Runs the machine; ends it after a given line, or reads its output. */
 const run = (path: string, what: string, until?: string) =>
   Effect.callback<string>((resume) => {
     const child = spawn(process.execPath, ["--conditions=@effect-deepagents/source", file, path, what], {

@@ -1,8 +1,4 @@
-/**
- * What a thread costs: the numbers of docs/distributed.md. Not a test; takes about a minute.
- *
- *     node --expose-gc --conditions=@effect-deepagents/source test/durable/sizing.ts
- */
+/** The cost of a thread: the numbers of docs/distributed.md. Not a test; takes about a minute. Run `node --expose-gc --conditions=@effect-deepagents/source test/durable/sizing.ts`. */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Clock, Deferred, Duration, Effect, Layer, Redacted, Schema } from "effect"
@@ -167,7 +163,7 @@ const program = Effect.gen(function* () {
   yield* say("heap of a thread that is at work, bytes", Math.round(((yield* heap) - quiet) / live))
   yield* Deferred.succeed(gate, undefined)
 
-  // What activities cost.
+  // The cost of activities.
   const runs = 200
   const workflowBefore = yield* bytesOf("cluster_%")
   const each = (prefix: string, run: (threadId: string) => Effect.Effect<unknown, unknown, never>) =>

@@ -1,6 +1,4 @@
-/**
- * The agents of the tests with processes. What they do outside is lines in a file: what, where, by which process.
- */
+/** The agents of the tests with processes. Their effects are lines in a file: action, place and process. */
 import { appendFileSync, existsSync, readFileSync } from "node:fs"
 import { Agent, Message, Tool } from "effect-deepagents"
 import { AgentEntity, DurableAgent, Wait } from "effect-deepagents/durable"
@@ -12,7 +10,7 @@ import * as Schema from "effect/Schema"
 const note = (folder: string, line: string) =>
   Effect.sync(() => appendFileSync(`${folder}/did.txt`, `${process.pid} ${line}\n`))
 
-/** What was done: process and words. */
+/** The recorded effects: process and words. */
 export const did = (folder: string): ReadonlyArray<{ readonly pid: number; readonly what: string }> =>
   existsSync(`${folder}/did.txt`)
     ? readFileSync(`${folder}/did.txt`, "utf8")
@@ -22,7 +20,7 @@ export const did = (folder: string): ReadonlyArray<{ readonly pid: number; reado
     : []
 
 /** Stands still while there is a file of this name. */
-const held = (folder: string, name: string) =>
+const awaitRelease = (folder: string, name: string) =>
   Effect.repeat(
     Effect.delay(
       Effect.sync(() => existsSync(`${folder}/${name}`)),
@@ -33,7 +31,7 @@ const held = (folder: string, name: string) =>
     }
   )
 
-/** Reads its instruction from the input: `pay`, `both`, `say`; a word more is what the line in the file is about. */
+/** Reads its instruction from the input: `pay`, `both`, `say`; the next word is the text of the line. */
 const model = (folder: string) =>
   TestChatModel.reactive((request) => {
     const { messages } = request
@@ -67,7 +65,7 @@ const tool = (folder: string, name: string, annotations: Tool.Annotations = {}) 
     annotations,
     execute: ({ about }) =>
       note(folder, `${name} ${about}`).pipe(
-        Effect.andThen(held(folder, `hold-${name}`)),
+        Effect.andThen(awaitRelease(folder, `hold-${name}`)),
         Effect.andThen(note(folder, `${name}-end ${about}`)),
         Effect.as(`${name} done`)
       )

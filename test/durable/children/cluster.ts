@@ -1,7 +1,4 @@
-/**
- * A cluster that its tests share with its children: settings that take seconds where a real one takes minutes, one
- * Postgres for everything.
- */
+/** A cluster that its tests share with its children: settings that take seconds in place of minutes, one Postgres for everything. */
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { ShardCount } from "effect-deepagents/durable"
