@@ -21,7 +21,7 @@ import { judge } from "../../src/support/http/rules.ts"
 import { hosts, urls } from "./hosts.ts"
 import { serve } from "./servers.ts"
 
-/** A client that counts what reaches it. */
+/** A client that counts its requests. */
 const counting = (sent: Array<string>) =>
   Layer.succeed(
     HttpClient.HttpClient,
@@ -161,7 +161,7 @@ describe("hosts", () => {
   })
 })
 
-describe("rules that are none", () => {
+describe("invalid rules", () => {
   it.effect.each<Network.Rules>([
     { deny: ["https://127.0.0.1"] },
     { deny: ["127.0.0.1/8"] },
@@ -183,7 +183,7 @@ describe("rules that are none", () => {
 })
 
 describe("addresses", () => {
-  it.effect("judges what a name leads to, each time", () =>
+  it.effect("judges the addresses of a name at each request", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.end("private"))
       const bad = ["127.0.0.1", "::ffff:127.0.0.1", "::1", "169.254.169.254", "10.0.0.1", "64:ff9b::7f00:1"]
@@ -198,7 +198,7 @@ describe("addresses", () => {
     })
   )
 
-  it.effect("does not connect to what a name is rebound to", () =>
+  it.effect("does not connect to the new address of a rebound name", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.writeHead(200, { connection: "close" }).end("once"))
       const other = yield* serve((_, response) => response.end("private"))
@@ -226,7 +226,7 @@ describe("addresses", () => {
 })
 
 describe("redirects", () => {
-  it.effect("leaves every header but harmless ones with its origin", () =>
+  it.effect("sends only harmless headers to another origin", () =>
     Effect.gen(function* () {
       const other = yield* serve((_, response) => response.end("there"))
       const first = yield* serve((request, response) =>
@@ -249,7 +249,7 @@ describe("redirects", () => {
     })
   )
 
-  it.effect("hands no body to another origin, and makes a GET of a POST where that is meant", () =>
+  it.effect("sends no body to another origin, and turns POST into GET where HTTP says so", () =>
     Effect.gen(function* () {
       const other = yield* serve((_, response) => response.end("there"))
       const first = yield* serve((request, response) =>
@@ -354,7 +354,7 @@ describe("bodies", () => {
     })
   )
 
-  it.effect("takes an answer that fetch has unpacked as it is, from where it came", () =>
+  it.effect("takes an answer that fetch has unpacked without unpacking it again, and keeps its address", () =>
     Effect.gen(function* () {
       const server = yield* serve((request, response) => {
         if (request.url === "/") response.writeHead(302, { location: "/packed" }).end()
@@ -373,7 +373,7 @@ describe("bodies", () => {
     })
   )
 
-  it.effect("takes no bytes for what they are, also where they are said to be packed; half a stream is a failure", () =>
+  it.effect("unpacks no plain bytes, also if they are declared as packed, and fails for half a stream", () =>
     Effect.gen(function* () {
       const packed = gzipSync("x".repeat(1000))
       const server = yield* serve((request, response) => {
@@ -447,7 +447,7 @@ describe("bodies", () => {
     })
   )
 
-  it.effect("lets streams of events last, where that is allowed", () =>
+  it.effect("lets allowed streams of events last", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => {
         response.writeHead(200, { "content-type": "text/event-stream" }).end(`data: ${"x".repeat(2000)}\n\n`)
@@ -554,13 +554,13 @@ describe("cache", () => {
         assert.strictEqual(server.seen[3]?.headers["if-none-match"], '"1"')
         assert.strictEqual(yield* text(`${server.url}/plain`), "answer 5")
         assert.strictEqual(yield* text(`${server.url}/plain`), "answer 6")
-        // What somebody in particular gets is for nobody else.
+        // A personal answer is for nobody else.
         assert.strictEqual(yield* text(`${server.url}/tagged`, { authorization: "Bearer s" }), "answer 7")
       }).pipe(Effect.provide(network))
     })
   )
 
-  it.effect("gives nothing that the rules refuse, whoever fetched it, by a redirect neither", () =>
+  it.effect("returns nothing that the rules refuse, whoever fetched it, also behind a redirect", () =>
     Effect.gen(function* () {
       const server = yield* serve((request, response) => {
         if (request.url === "/away") response.writeHead(302, { location: `http://site.test:${server.port}/` })
@@ -590,7 +590,7 @@ describe("cache", () => {
     })
   )
 
-  it.effect("keeps what is packed", () =>
+  it.effect("keeps packed answers", () =>
     Effect.gen(function* () {
       const server = yield* serve((request, response) => {
         const isKnown = request.headers["if-none-match"] === '"1"'

@@ -1,4 +1,4 @@
-/** The cache of `layerCached`, by RFC 9111: what is kept, how long, and how it is asked for again. */
+/** The cache of `layerCached`, by RFC 9111: stored answers, their lifetimes and their validation. */
 import type { IncomingHttpHeaders } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Network } from "effect-deepagents/net"
@@ -45,7 +45,7 @@ const tag = { etag: '"1"' }
 
 const date = "Mon, 23 Nov 2026 08:00:00 GMT"
 
-describe("what may not be kept is asked for each time, without a tag", () => {
+describe("requests uncacheable answers each time, without a tag", () => {
   const refused: ReadonlyArray<readonly [name: string, headers: Readonly<Record<string, string>>]> = [
     ["no-store", { ...tag, "cache-control": "no-store, max-age=60" }],
     ["private", { ...tag, "cache-control": "Private, max-age=60" }],
@@ -108,7 +108,7 @@ describe("what may not be kept is asked for each time, without a tag", () => {
   )
 })
 
-describe("what is stale is asked for by its tag, or its date", () => {
+describe("validates stale answers by tag or date", () => {
   const stale: ReadonlyArray<
     readonly [name: string, headers: Readonly<Record<string, string>>, asked: Readonly<Record<string, string>>]
   > = [
@@ -141,7 +141,7 @@ describe("what is stale is asked for by its tag, or its date", () => {
     )
   }
 
-  it.effect("what has changed takes the place of what was kept", () =>
+  it.effect("replaces a stored answer by a changed one", () =>
     inCache(
       [
         [200, tag, "one"],
@@ -158,7 +158,7 @@ describe("what is stale is asked for by its tag, or its date", () => {
 })
 
 describe("a 304", () => {
-  it.effect("says how long what is kept is good for from now on", () =>
+  it.effect("renews the lifetime of a stored answer", () =>
     inCache(
       [
         [200, { ...tag, "cache-control": "max-age=10", age: "9" }, "one"],
@@ -183,7 +183,7 @@ describe("a 304", () => {
     )
   )
 
-  it.effect("without a time leaves what is kept the time that it came with", () =>
+  it.effect("keeps the stored lifetime if a 304 has none", () =>
     inCache(
       [
         [200, { ...tag, "cache-control": "max-age=10" }, "one"],
@@ -214,7 +214,7 @@ describe("a 304", () => {
     )
   )
 
-  it.effect("of another answer than the one that is kept gives nothing", () =>
+  it.effect("ignores a 304 for another answer than the stored one", () =>
     inCache(
       [
         [200, tag, "one"],
@@ -234,7 +234,7 @@ describe("a 304", () => {
   )
 })
 
-describe("what is fresh is not asked for", () => {
+describe("requests no fresh answers", () => {
   it.effect("until its time is over, of which its age is a part", () =>
     inCache(
       [

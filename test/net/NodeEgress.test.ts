@@ -20,7 +20,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-/** What the command does: one request by Node's own fetch, printed. */
+/** The script of the command: one request by Node's own fetch, printed. */
 const script = `
 const [path, header, body] = process.argv.slice(2)
 const answer = await fetch(process.env.EGRESS_URL + "/" + path, { method: body === undefined ? "GET" : "POST", headers: header ? { "x-key": header } : {}, body })
@@ -69,7 +69,7 @@ describe("egress", () => {
     })
   )
 
-  it.live("is for whoever has its password, and its proxy keeps the rules", () =>
+  it.live("serves clients with its password, and the proxy keeps the rules", () =>
     Effect.gen(function* () {
       const server = yield* echo
       const secret = yield* echo
@@ -104,7 +104,7 @@ describe("egress", () => {
           })
         const auth = `${username}:${password}`
         assert.strictEqual(yield* through(`${server.url}/`, auth), 200)
-        // The host that was judged is the one that is named: behind one address there may be others.
+        // The judged host is the named one: several may share an address.
         assert.strictEqual(yield* through(`${server.url}/`, auth, "GET", { host: "denied.example" }), 200)
         assert.strictEqual(server.seen.at(-1)?.headers.host, `127.0.0.1:${server.port}`)
         assert.strictEqual(yield* through(`${server.url}/`, undefined), 407)
@@ -117,7 +117,7 @@ describe("egress", () => {
     })
   )
 
-  it.live("fills forms and JSON as their writers have them, and shows no value in whatever way it is told", () =>
+  it.live("fills forms and JSON as their writers encode them, and never reveals a value", () =>
     Effect.gen(function* () {
       const secret = `zoë+&"'`
       const server = yield* echo
@@ -152,8 +152,8 @@ describe("egress", () => {
 
   const body = "GET /own HTTP/1.1\r\nHost: denied.example\r\n\r\n"
 
-  /** Sends requests, as programs do that build their own, and gives what came of them to the server. */
-  const sent = (requests: ReadonlyArray<{ readonly method: string; readonly headers: OutgoingHttpHeaders }>) =>
+  /** Sends requests like programs that build their own, and returns the requests as the server saw them. */
+  const sendRaw = (requests: ReadonlyArray<{ readonly method: string; readonly headers: OutgoingHttpHeaders }>) =>
     Effect.gen(function* () {
       const server = yield* echo
       const rules = { allowPrivate: ["127.0.0.1"] }
@@ -175,10 +175,10 @@ describe("egress", () => {
       return server.seen
     })
 
-  it.live("hands the body of a request on as a body, whatever its method: none becomes a request of its own", () =>
+  it.live("passes on the body of a request with any method, and never as a second request", () =>
     Effect.gen(function* () {
       const methods = ["GET", "DELETE", "OPTIONS", "POST"]
-      const seen = yield* sent(methods.map((method) => ({ method, headers: { "transfer-encoding": "chunked" } })))
+      const seen = yield* sendRaw(methods.map((method) => ({ method, headers: { "transfer-encoding": "chunked" } })))
       assert.deepStrictEqual(
         seen.map((one) => [one.url, one.body]),
         methods.map((method) => [`/${method}`, body])
@@ -186,7 +186,7 @@ describe("egress", () => {
     })
   )
 
-  it.live("keeps to itself what is for its own connection, but not the length of a body", () =>
+  it.live("keeps headers of its own connection to itself, but passes on the length of a body", () =>
     Effect.gen(function* () {
       const headers = {
         connection: "close, X-Key, Content-Length",
@@ -194,7 +194,7 @@ describe("egress", () => {
         "x-other": "for the server",
         "content-length": body.length
       }
-      const seen = yield* sent([{ method: "DELETE", headers }])
+      const seen = yield* sendRaw([{ method: "DELETE", headers }])
       assert.deepStrictEqual(
         seen.map((one) => [one.url, one.body, one.headers["x-key"], one.headers["x-other"]]),
         [["/DELETE", body, undefined, "for the server"]]

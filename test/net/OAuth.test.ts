@@ -187,7 +187,7 @@ it.live("lets a person decline: the model is told, and the listener is gone", ()
   }).pipe(Effect.provide(services()))
 )
 
-it.live("refuses a callback of another state, of another server, and one that comes twice", () =>
+it.live("refuses a callback of another state, of another server, and a repeated one", () =>
   Effect.gen(function* () {
     const { issuer, requests } = yield* server
     const provider = providerAt(issuer)
@@ -219,7 +219,7 @@ it.live("refuses a callback of another state, of another server, and one that co
   }).pipe(Effect.provide(services()))
 )
 
-it.live("says what the server said when the person declines there", () =>
+it.live("reports the server's words when the person declines there", () =>
   Effect.gen(function* () {
     const { issuer } = yield* server
     const { finished, url } = yield* OAuth.begin(providerAt(issuer), ada)

@@ -16,7 +16,7 @@ export interface Local {
   }>
 }
 
-/** Starts a server; it ends with the scope, and cuts whatever is still open. */
+/** Starts a server; it ends with the scope, and cuts all open connections. */
 export const serve = (
   answer: (request: IncomingMessage, response: ServerResponse, body: string) => void
 ): Effect.Effect<Local, never, Scope.Scope> =>

@@ -36,7 +36,7 @@ describe("traces", () => {
     })
   )
 
-  it.live("no header of them goes out by the tools, whatever client they have", () =>
+  it.live("tools send no headers of traces, with any client", () =>
     Effect.gen(function* () {
       const stranger = yield* serve((_, response) => response.end("page"))
       const { url } = stranger
