@@ -140,7 +140,7 @@ describe("browser", () => {
         const { tree, url: at } = yield* browser.snapshot("a")
         assert.strictEqual(at, `${url}/cookies`)
         assert.include(tree, "seen=1")
-        // Whoever went away took nothing along.
+        // An interrupted caller took nothing along.
         yield* Effect.timeoutOption(browser.act("b", { _tag: "Open", url }), 1)
         yield* browser.act("b", { _tag: "Open", url })
         assert.strictEqual((yield* browser.snapshot("b")).title, "Shop")

@@ -76,7 +76,7 @@ describe.each(kinds)("WebRTC of the $name", (kind) => {
     })
   )
 
-  it.live("is checked when the browser starts: one that would go past the proxy is not used", () =>
+  it.live("checks WebRTC at the start of a browser, and refuses a browser that would bypass the proxy", () =>
     Effect.gen(function* () {
       const launch = playwright.launch.bind(playwright)
       const spy = vi

@@ -202,7 +202,7 @@ describe("the computer of a provider", () => {
     })
   )
 
-  it.effect("does nothing that OpenAI doubts before somebody decides", () =>
+  it.effect("does nothing that OpenAI doubts before a person decides", () =>
     Effect.gen(function* () {
       const checks = [{ id: "check", code: "malicious_instructions", message: "odd" }]
       const actions = [{ type: "type", text: "rm" }]

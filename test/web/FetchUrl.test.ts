@@ -77,7 +77,7 @@ const japanese = Buffer.from([0x93, 0xfa, 0x96, 0x7b, 0x8c, 0xea])
 
 const tool = FetchUrl.make({ pageLength: 400 })
 
-const read = (url: string, more: { mode?: "text" | "raw"; offset?: number } = {}) =>
+const readUrl = (url: string, more: { mode?: "text" | "raw"; offset?: number } = {}) =>
   Effect.map(Tool.run(tool, { url, ...more }), ToolOutput.text)
 
 describe("fetch_url", () => {
@@ -97,7 +97,7 @@ describe("fetch_url", () => {
       let offset = Number(next)
       let whole = text
       while (offset < length) {
-        const part = yield* read(`${url}/article`, { offset })
+        const part = yield* readUrl(`${url}/article`, { offset })
         whole += part
         offset = Number(/to (\d+) of/.exec(part)?.[1])
       }
@@ -108,23 +108,23 @@ describe("fetch_url", () => {
     }).pipe(Effect.provide(web))
   )
 
-  it.effect("reads what it is by its bytes, in its encoding", () =>
+  it.effect("detects type and encoding by the bytes", () =>
     Effect.gen(function* () {
       const { url } = yield* site
-      for (const page of ["latin", "meta", "odd"]) assert.include(yield* read(`${url}/${page}`), "München", page)
-      assert.include(yield* read(`${url}/meta`), "€")
-      assert.include(yield* read(`${url}/json`), '> {"towers":1}')
-      assert.include(yield* read(`${url}/csv`), "> a,b\n> 1,2")
-      const rss = yield* read(`${url}/rss`)
+      for (const page of ["latin", "meta", "odd"]) assert.include(yield* readUrl(`${url}/${page}`), "München", page)
+      assert.include(yield* readUrl(`${url}/meta`), "€")
+      assert.include(yield* readUrl(`${url}/json`), '> {"towers":1}')
+      assert.include(yield* readUrl(`${url}/csv`), "> a,b\n> 1,2")
+      const rss = yield* readUrl(`${url}/rss`)
       for (const part of ["One & only", "https://e.test/1", "Mon, 1 Jan 2026", "bold words"]) assert.include(rss, part)
-      const atom = yield* read(`${url}/atom`)
+      const atom = yield* readUrl(`${url}/atom`)
       for (const part of ["Post", "https://e.test/2", "2026-01-02"]) assert.include(atom, part)
-      assert.include(yield* read(`${url}/sitemap.xml`), "> - https://e.test/a (2026-01-01)\n> - https://e.test/b")
-      assert.include(yield* read(`${url}/article`, { mode: "raw" }), "<!doctype html>")
-      assert.include(yield* read(`${url}/article`, { mode: "text" }), "> Navigation")
+      assert.include(yield* readUrl(`${url}/sitemap.xml`), "> - https://e.test/a (2026-01-01)\n> - https://e.test/b")
+      assert.include(yield* readUrl(`${url}/article`, { mode: "raw" }), "<!doctype html>")
+      assert.include(yield* readUrl(`${url}/article`, { mode: "text" }), "> Navigation")
       const bytes = yield* pdf
       const documents = yield* serve((_, response) => response.end(bytes))
-      assert.include(yield* read(`${documents.url}/file`), "A page about towers")
+      assert.include(yield* readUrl(`${documents.url}/file`), "A page about towers")
     }).pipe(Effect.provide(web))
   )
 
@@ -140,7 +140,7 @@ describe("fetch_url", () => {
   ] as const)("reads %s", ([, bytes, type]) =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.writeHead(200, { "content-type": type }).end(bytes))
-      assert.include(yield* read(server.url), "grüße 日本")
+      assert.include(yield* readUrl(server.url), "grüße 日本")
     }).pipe(Effect.provide(web))
   )
 
@@ -155,15 +155,15 @@ describe("fetch_url", () => {
   ] as const)("reads Shift_JIS by %s", ([, bytes, type]) =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.writeHead(200, { "content-type": type }).end(bytes))
-      assert.include(yield* read(server.url), "日本語")
+      assert.include(yield* readUrl(server.url), "日本語")
     }).pipe(Effect.provide(web))
   )
 
-  it.effect("takes a page that says nothing for what old pages are", () =>
+  it.effect("reads a page without a declared encoding like old pages", () =>
     Effect.gen(function* () {
       const bytes = page("", Buffer.from("M\xfcnchen \x80", "latin1"))
       const server = yield* serve((_, response) => response.writeHead(200, { "content-type": "text/html" }).end(bytes))
-      assert.include(yield* read(server.url), "München €")
+      assert.include(yield* readUrl(server.url), "München €")
     }).pipe(Effect.provide(web))
   )
 
@@ -177,7 +177,7 @@ describe("fetch_url", () => {
   ])("reads a page whatever tags it leaves out: %s", (body) =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.writeHead(200, { "content-type": "text/html" }).end(body))
-      assert.match((yield* read(server.url)).replaceAll("*", ""), /> read\n/)
+      assert.match((yield* readUrl(server.url)).replaceAll("*", ""), /> read\n/)
     }).pipe(Effect.provide(web))
   )
 
@@ -186,15 +186,15 @@ describe("fetch_url", () => {
       const code =
         "<h1>a &lt; b &amp;amp; c</h1><p>x &amp;lt; y &amp; z \ufdd0</p><pre>if (a &lt; b &amp;&amp; c) {}</pre>"
       const server = yield* serve((_, response) => response.writeHead(200, { "content-type": "text/html" }).end(code))
-      const text = yield* read(server.url)
+      const text = yield* readUrl(server.url)
       for (const part of ["a < b &amp; c", "x &lt; y & z", "if (a < b && c) {}"]) assert.include(text, part)
     }).pipe(Effect.provide(web))
   )
 
-  it.effect("says what is wrong", () =>
+  it.effect("reports the problem", () =>
     Effect.gen(function* () {
       const { url } = yield* site
-      const problem = (address: string) => Effect.map(Effect.flip(read(address)), ({ message }) => message)
+      const problem = (address: string) => Effect.map(Effect.flip(readUrl(address)), ({ message }) => message)
       assert.match(yield* problem(`${url}/image`), /is no text/)
       assert.match(yield* problem(`${url}/missing`), /answered 404: "Nothing here"/)
       assert.match(yield* problem("not a url"), /no URL/)
@@ -202,13 +202,13 @@ describe("fetch_url", () => {
       assert.match(yield* problem("http://localhost:1/"), /name of this machine/)
       assert.match(yield* problem("http://127.0.0.1:1/"), /ECONNREFUSED|bad port/i)
       // A page that no extractor reads is read as text.
-      assert.match(yield* read(`${url}/nested`), /nested too deep[^]*> deep/)
+      assert.match(yield* readUrl(`${url}/nested`), /nested too deep[^]*> deep/)
     }).pipe(Effect.provide(web))
   )
 
   it.effect("reads an answer without a body by any client", () =>
     Effect.gen(function* () {
-      const missing = yield* Effect.flip(read("https://example.com/x"))
+      const missing = yield* Effect.flip(readUrl("https://example.com/x"))
       assert.strictEqual(missing.message, "https://example.com answered 404")
       const robots = FetchUrl.make({ robots: true })
       const polite = yield* Effect.flip(Tool.run(robots, { url: "https://example.com/x" }))
@@ -216,16 +216,16 @@ describe("fetch_url", () => {
     }).pipe(Effect.provide([client(() => new Response(null, { status: 404 })), NodeWebReader.layer()]))
   )
 
-  it.effect("tells what is hidden from what is not, whatever letters come before", () =>
+  it.effect("tells hidden text from visible text, behind any letters", () =>
     Effect.gen(function* () {
       const { url } = yield* site
-      const text = yield* read(`${url}/turkish`, { mode: "text" })
+      const text = yield* readUrl(`${url}/turkish`, { mode: "text" })
       assert.match(text, /seen[\s>]*more/)
       assert.notInclude(text, "hidden")
     }).pipe(Effect.provide(web))
   )
 
-  it.effect("keeps to robots.txt where it is asked to", () =>
+  it.effect("obeys robots.txt if told to", () =>
     Effect.gen(function* () {
       const { url } = yield* site
       const polite = FetchUrl.make({ robots: true })
@@ -233,7 +233,7 @@ describe("fetch_url", () => {
       assert.match(refused.message, /robots\.txt/)
       assert.match((yield* Effect.flip(Tool.run(polite, { url: `${url}/to-secret` }))).message, /robots\.txt/)
       assert.include(ToolOutput.text(yield* Tool.run(polite, { url: `${url}/json` })), "towers")
-      assert.include(yield* read(`${url}/secret`), "> secret")
+      assert.include(yield* readUrl(`${url}/secret`), "> secret")
     }).pipe(Effect.provide(web))
   )
 
@@ -248,8 +248,8 @@ describe("fetch_url", () => {
         NodeWebReader.layer({ timeout: 700 })
       )
       yield* Effect.gen(function* () {
-        assert.include(yield* read(`${server.url}/slow`), "took longer than")
-        assert.include(yield* Effect.eventually(read(`${server.url}/fast`)), "Ulm")
+        assert.include(yield* readUrl(`${server.url}/slow`), "took longer than")
+        assert.include(yield* Effect.eventually(readUrl(`${server.url}/fast`)), "Ulm")
       }).pipe(Effect.provide(hasty))
     })
   )
@@ -327,7 +327,7 @@ describe("plain text", () => {
     assert.strictEqual(textOf("a &constructor; &toString; &__proto__; b"), "a &constructor; &toString; &__proto__; b")
   })
 
-  it("is told from feeds by its first element, whatever stands before it", () => {
+  it("tells text from feeds by the first element, behind any prologue", () => {
     const kind = (text: string) => kindOf(new TextEncoder().encode(text), "", "https://e.test/x")
     const before = '<?xml version="1.0"?>\n<?style x?><!-- <rss> --> <!---->'
     assert.strictEqual(kind(`${before}<rss version="2.0">`), "feed")

@@ -55,7 +55,7 @@ describe("http_request", () => {
     })
   )
 
-  it.effect("an address that is no text of any encoding is sent as it is, one with a secret is refused", () =>
+  it.effect("sends a non-text address as it is, and refuses an address with a secret", () =>
     Effect.gen(function* () {
       const server = yield* echo
       const run = (url: string) => Effect.provide(Tool.run(tool, { url }), webFor("none.test"))
@@ -67,7 +67,7 @@ describe("http_request", () => {
     })
   )
 
-  it.effect("says which header can't be sent, and leaves those of the connection to the client", () =>
+  it.effect("refuses unsendable headers by name, and leaves headers of the connection to the client", () =>
     Effect.gen(function* () {
       const server = yield* echo
       const run = (headers: Record<string, string>) =>
@@ -150,7 +150,7 @@ describe("http_request", () => {
     })
   )
 
-  it.effect("fills secrets in on the way out, and takes them out of what comes back", () =>
+  it.effect("fills secrets in on the way out, and removes them from answers", () =>
     Effect.gen(function* () {
       const server = yield* echo
       const output = yield* Tool.run(tool, {
@@ -213,7 +213,7 @@ describe("http_request", () => {
     })
   )
 
-  it.effect("shows no secret that the host says unasked, written in whatever way, or that is a part of another", () =>
+  it.effect("shows no secret that the host sends unasked, in any encoding or inside of another secret", () =>
     Effect.gen(function* () {
       const values = { SHORT: "s3cr/t&", LONG: "s3cr/t&longer=", ODD: `s3cr'é"\\&`, OTHER: "for another host" }
       const server = yield* serve((_, response) => {

@@ -25,7 +25,7 @@ const searchOf = (urls: ReadonlyArray<string>, asked: Array<string> = []) =>
       })
   })
 
-/** A model that plays every part by what it is asked. */
+/** A model that plays every part by its input. */
 const model = TestChatModel.reactive((request) => {
   const prompt = request.systemPrompt
   const asked = JSON.stringify(request.messages)
@@ -54,7 +54,7 @@ const run = (
   )
 
 describe("research_brief", () => {
-  it.effect("searches, reads what can be read, compares, and cites what it read alone", () =>
+  it.effect("searches, reads the readable pages, compares, and cites only pages that it read", () =>
     Effect.gen(function* () {
       const { seen, url } = yield* site
       const asked: Array<string> = []
@@ -71,7 +71,7 @@ describe("research_brief", () => {
           [3, `${url}/two`]
         ]
       )
-      // What was found and could not be read has its number in the run, and is not cited.
+      // A page that could not be read has its number in the run, and is not cited.
       assert.include(output.brief, "It is 161 m [1] [3], not 162 m, or not.")
       assert.deepStrictEqual(
         Sources.of(result).map(({ number, source }) => [number, source.url]),

@@ -150,7 +150,7 @@ describe("providers", () => {
     )
   }
 
-  it.effect("says what a provider had against it, without the key", () =>
+  it.effect("reports the provider's objection without the key", () =>
     Effect.gen(function* () {
       let status = 401
       const server = yield* serve((_, response) => response.writeHead(status).end("the key key-123 is not valid"))
@@ -187,7 +187,7 @@ describe("options that their type refuses", () => {
 })
 
 describe("web_search", () => {
-  it.effect("quotes what was found, and gives each page as a source", () =>
+  it.effect("quotes results, and gives each page as a source", () =>
     Effect.gen(function* () {
       const asked: Array<Parameters<WebSearch.WebSearch["Service"]["search"]>[0]> = []
       const service = Layer.succeed(WebSearch.WebSearch, {

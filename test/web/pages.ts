@@ -21,7 +21,7 @@ export const layer = (handler: Handler): Layer.Layer<HttpClient.HttpClient> =>
     )
   )
 
-/** A client whose requests all go to a server on loopback, over the wire, whatever host they are for. */
+/** A client whose requests all go to a server on loopback, over the wire, for any host. */
 export const loopback = (handler: Handler): Layer.Layer<HttpClient.HttpClient> =>
   Layer.effect(
     HttpClient.HttpClient,
