@@ -66,7 +66,7 @@ describe("the tools of a desktop", () => {
     })
   )
 
-  it.effect("what was read marks the conversation, so that a deed asks a person", () =>
+  it.effect("taints the conversation with read text, so that an action asks a person", () =>
     Effect.gen(function* () {
       const { pending } = yield* Agent.run(helper, "go").pipe(
         Effect.provide([
@@ -79,7 +79,7 @@ describe("the tools of a desktop", () => {
   )
 })
 
-/** Programs in the place of those that this machine does not have: each writes down its arguments and its input. */
+/** Stubs of programs that this machine lacks: each writes down its arguments and its input. */
 const stubs = (folder: string) => {
   const bin = join(folder, "bin")
   mkdirSync(bin)

@@ -1,4 +1,4 @@
-/** What a language server says of a file after an edit: TypeScript's own, and one that only publishes. */
+/** Diagnostics of a language server after an edit: TypeScript's own server, and a server that only publishes. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
@@ -26,7 +26,7 @@ const typescript = {
   command: [process.execPath, tsc, "--lsp", "--stdio"] as const
 }
 
-/** A server that publishes what it says, and asks a question first: every file with "bad" in it is wrong. */
+/** A server that asks a question first, and publishes diagnostics: every file with "bad" in it is wrong. */
 const publishing = `
 let left = Buffer.alloc(0)
 const send = (m) => { const b = Buffer.from(JSON.stringify({ jsonrpc: "2.0", ...m })); process.stdout.write("Content-Length: " + b.length + "\\r\\n\\r\\n"); process.stdout.write(b.subarray(0, 5)); process.stdout.write(b.subarray(5)) }
@@ -48,8 +48,8 @@ const agent = Agent.make({
   middleware: [LspDiagnostics.make()]
 })
 
-/** What the model is told after each of these turns, with this server. */
-const told = (
+/** The messages to the model after each of these turns, with this server. */
+const runTurns = (
   options: Omit<Parameters<typeof LspDiagnostics.layer>[0], "root">,
   files: Readonly<Record<string, string>>,
   turns: ReadonlyArray<TestChatModel.Turn>
@@ -79,9 +79,9 @@ const told = (
   )
 
 describe("diagnostics after an edit", () => {
-  it.live("are those of TypeScript, of each new text, over several files", () =>
+  it.live("come from TypeScript for each new text, over several files", () =>
     Effect.gen(function* () {
-      const [wrong, mended, other, plain] = yield* told(
+      const [wrong, mended, other, plain] = yield* runTurns(
         typescript,
         { "tsconfig.json": '{ "compilerOptions": { "strict": true, "noEmit": true } }' },
         [
@@ -107,7 +107,7 @@ describe("diagnostics after an edit", () => {
         command: [process.execPath, "-e", publishing] as const,
         languages: { txt: "text" }
       }
-      const [bad, good] = yield* told(server, {}, [
+      const [bad, good] = yield* runTurns(server, {}, [
         call("write_file", { file_path: "/ä b.txt", content: "bad" }),
         call("edit_file", { file_path: "/ä b.txt", old_string: "bad", new_string: "good" })
       ])
@@ -135,7 +135,7 @@ describe("diagnostics after an edit", () => {
             .replace('"this is\\nbad"', "bad")
         ] as const
       }
-      const [first] = yield* told(server, {}, [call("write_file", { file_path: "/a.js", content: "bad" })])
+      const [first] = yield* runTurns(server, {}, [call("write_file", { file_path: "/a.js", content: "bad" })])
       assert.include(first, '[null,{"disableAutomaticTypeAcquisition":true},null]')
     })
   )
@@ -159,7 +159,7 @@ describe("diagnostics after an edit", () => {
     )
   )
 
-  it.effect("are read from frames in any pieces; what is no frame, or too long, costs none but itself", () =>
+  it.effect("are read from frames in any pieces; an invalid or too long frame costs only itself", () =>
     Effect.sync(() => {
       const encode = (text: string) => new TextEncoder().encode(text)
       const frame = (body: string) => `Content-Length: ${body.length}\r\n\r\n${body}`
@@ -183,18 +183,18 @@ describe("diagnostics after an edit", () => {
     })
   )
 
-  it.live("are missing where there is no server, or one that dies, and nothing else is", () =>
+  it.live("are missing without a server or with a dead one, and nothing else is", () =>
     Effect.gen(function* () {
       const turns = [call("write_file", { file_path: "/a.txt", content: "x" })]
       for (const command of [["/no/such/program"], [process.execPath, "-e", "process.exit(1)"]] as const) {
-        const [text] = yield* told({ command, languages: { txt: "text" } }, {}, turns)
+        const [text] = yield* runTurns({ command, languages: { txt: "text" } }, {}, turns)
         assert.include(text, "/a.txt")
         assert.notInclude(text, "language server")
       }
     })
   )
 
-  /** A server in memory: what it was told, and a way to say something. */
+  /** A server in memory: its requests, and a way to publish. */
   const server = Effect.gen(function* () {
     const said = yield* Queue.make<Uint8Array, Cause.Done>()
     const told: Array<{ readonly id?: number; readonly method: string }> = []
@@ -232,7 +232,7 @@ describe("diagnostics after an edit", () => {
     })
   )
 
-  it.effect("are not waited for where the server does not begin, or has ended since", () =>
+  it.effect("don't wait for a server that does not begin, or has ended since", () =>
     Effect.gen(function* () {
       const mute = yield* server
       const none = yield* Effect.forkScoped(Client.make(mute.wire, "file:///"))

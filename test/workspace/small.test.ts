@@ -24,7 +24,7 @@ const textOf = <R>(tool: Tool.Tool<R>, args: Json.JsonObject = {}) =>
 describe("tree", () => {
   const files = { "/a/b/c/d/e.txt": "", "/a/x.txt": "", "/node_modules/p/i.js": "", "/r\nm.md": "" }
 
-  it.effect("lists folders in each other, not those that are closed, and says where it stopped", () =>
+  it.effect("lists nested folders, except closed ones, and reports where it stopped", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* textOf(Tree.make()), "a/\n  b/\n    c/\n  x.txt\nnode_modules/\nr\\nm.md")
       assert.strictEqual(yield* textOf(Tree.make(), { path: "/a", depth: 99 }), "b/\n  c/\n    d/\n      e.txt\nx.txt")
@@ -33,7 +33,7 @@ describe("tree", () => {
     }).pipe(Effect.provide(TestBackend.layer({ files })))
   )
 
-  it.effect("lists the others where one folder can't be listed", () =>
+  it.effect("lists the other folders if one can't be listed", () =>
     Effect.gen(function* () {
       const backend = yield* Backend.Backend
       const shut = Layer.succeed(Backend.Backend, {
@@ -52,7 +52,7 @@ describe("tree", () => {
 describe("diff", () => {
   const files = { "/a": "one\ntwo\n", "/b": "one\n2\n", "/c": Uint8Array.of(1, 0, 2) }
 
-  it.effect("shows what differs between two texts", () =>
+  it.effect("shows the differences of two texts", () =>
     Effect.gen(function* () {
       assert.strictEqual(
         yield* textOf(Diff.make(), { before: "/a", after: "/b" }),
@@ -261,7 +261,7 @@ describe("run_code", () => {
     )
   )
 
-  it.live("runs its own program, whatever ids other runs in the sandbox give their calls", () =>
+  it.live("runs its own program, with any ids of other runs' calls in the sandbox", () =>
     inFolder((root) =>
       Effect.gen(function* () {
         const calling = (word: string) =>

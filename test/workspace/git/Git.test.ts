@@ -21,7 +21,7 @@ const refusal = (name: string, args: Json.JsonObject) =>
   Effect.map(Effect.flip(call(name, args)), ({ message }) => message)
 
 describe("reading", () => {
-  it.live("says what is changed, by whom, and when", () =>
+  it.live("reports changes with author and time", () =>
     inRepository({ "a.txt": "one\ntwo\n" }, (root) =>
       Effect.gen(function* () {
         writeFileSync(join(root, "a.txt"), "one\n2\n")
@@ -37,7 +37,7 @@ describe("reading", () => {
     )
   )
 
-  it.live("clamps what is asked of the log", () =>
+  it.live("clamps the count of the log", () =>
     inRepository({ a: "" }, (root) =>
       Effect.gen(function* () {
         for (let number = 0; number < 3; number++) git(root, "commit", "--quiet", "--allow-empty", "-m", `c${number}`)
@@ -49,7 +49,7 @@ describe("reading", () => {
     )
   )
 
-  it.live("runs nothing that the repository brings along", () =>
+  it.live("runs nothing from the repository", () =>
     inRepository({ "a.txt": "one\n", ".gitattributes": "*.txt diff=evil\n" }, (root) =>
       Effect.gen(function* () {
         const mark = join(root, "ran")
@@ -78,7 +78,7 @@ describe("reading", () => {
 })
 
 describe("a hostile repository", () => {
-  it.live("has no filter of its own run to compare files, whatever it is called", () =>
+  it.live("runs no filter of it to compare files, under any name", () =>
     inRepository(
       {
         "a.txt": "one\n",
@@ -108,7 +108,7 @@ describe("a hostile repository", () => {
     )
   )
 
-  it.live("has no program of a submodule run, by whatever its settings show", () =>
+  it.live("runs no program of a submodule, for any setting that shows it", () =>
     inRepository({ "a.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
         const mark = join(root, "ran")
@@ -151,7 +151,7 @@ describe("a hostile repository", () => {
     )
   )
 
-  it.live("is read where it is, wherever it says that its files are", () =>
+  it.live("reads the repository at its place, also if it names another folder for its files", () =>
     inRepository({ "a.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
         const outside = mkdtempSync(join(tmpdir(), "outside-"))
@@ -173,7 +173,7 @@ describe("a hostile repository", () => {
   )
 })
 
-describe("what is not here", () => {
+describe("missing commands", () => {
   it.live("is not fetched by a program that the repository names", () =>
     inRepository({ "a.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
@@ -198,7 +198,7 @@ describe("what is not here", () => {
 })
 
 describe("names", () => {
-  it.live("of no revision lead git to no file outside, where there is no repository either", () =>
+  it.live("names of no revision lead git to no file outside, also without a repository", () =>
     Effect.acquireUseRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "none-"))),
       (folder) =>
@@ -235,7 +235,7 @@ describe("names", () => {
     )
   )
 
-  it.live("are names for the shell too, whatever is in them", () => {
+  it.live("names are safe in a shell, with any characters", () => {
     const names = [
       "$(touch pwned)",
       "`touch pwned`",
@@ -264,7 +264,7 @@ describe("names", () => {
 })
 
 describe("changing", () => {
-  it.live("commits what is named and nothing else, or all", () =>
+  it.live("commits the named files only, or all", () =>
     inRepository({ a: "1", b: "1" }, (root) =>
       Effect.gen(function* () {
         writeFileSync(join(root, "a"), "2")

@@ -71,7 +71,7 @@ describe("work in a worktree", () => {
     )
   )
 
-  it.live("keeps what was done when it is interrupted or fails", () =>
+  it.live("keeps work that is interrupted or fails", () =>
     inRepository({ a: "1" }, (root) =>
       Effect.gen(function* () {
         const begun = yield* Deferred.make<void>()
@@ -90,7 +90,7 @@ describe("work in a worktree", () => {
     )
   )
 
-  it.live("is refused for a branch that is checked out elsewhere, and for what is no branch", () =>
+  it.live("refuses a branch that is checked out elsewhere, and an invalid branch", () =>
     inRepository({ a: "1" }, () =>
       Effect.gen(function* () {
         assert.include(yield* fails(Worktrees.runOnBranch("main", Effect.void)), "already")
@@ -143,7 +143,7 @@ describe("a worktree that goes wrong", () => {
     )
   }
 
-  it.live("keeps work that can't be committed, and names the folder; also where the work failed", () =>
+  it.live("keeps work that can't be committed, and names the folder; also after a failure", () =>
     inRepository({ a: "1" }, (root) =>
       Effect.gen(function* () {
         const block = Effect.sync(() => writeFileSync(join(root, ".git/worktrees/w/index.lock"), ""))
@@ -169,7 +169,7 @@ describe("a worktree that goes wrong", () => {
     )
   )
 
-  it.live("keeps what would be lost with the folder: another branch, repositories in it", () =>
+  it.live("keeps a folder whose removal would lose something: another branch, nested repositories", () =>
     inRepository({ a: "1" }, (root) =>
       Effect.gen(function* () {
         const shell = (command: string) =>
@@ -195,7 +195,7 @@ describe("a worktree that goes wrong", () => {
     )
   )
 
-  it.live("is removed where it can't be opened, and where its .git leads elsewhere", () =>
+  it.live("is removed if it can't be opened, or if its .git leads elsewhere", () =>
     inRepository({ a: "1" }, (root) =>
       Effect.gen(function* () {
         assert.notStrictEqual(yield* fails(Worktrees.runOnBranch("w", Effect.void, { base: "nowhere" })), "")
@@ -233,7 +233,7 @@ describe("a worktree that goes wrong", () => {
 })
 
 describe("merge", () => {
-  it.live("takes what fits, tells conflicts with their files, and leaves nothing half merged", () =>
+  it.live("merges clean changes, names the files of conflicts, and leaves nothing half merged", () =>
     inRepository({ "a.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
         yield* Effect.all(
@@ -296,7 +296,7 @@ describe("merge", () => {
   )
 })
 
-it.live("a lead is told where the work of a coder that failed is", () =>
+it.live("tells a lead the place of a failed coder's work", () =>
   inRepository({ "a.txt": "one\n" }, (root) =>
     Effect.gen(function* () {
       const coder = Agent.make({
@@ -328,7 +328,7 @@ it.live("a lead is told where the work of a coder that failed is", () =>
   )
 )
 
-it.live("a lead has two coders work at once, and merges what they did", () =>
+it.live("a lead has two coders work at once, and merges their work", () =>
   inRepository({ "a.txt": "one\n" }, (root) =>
     Effect.gen(function* () {
       const coder = Agent.make({

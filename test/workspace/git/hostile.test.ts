@@ -1,6 +1,4 @@
-/**
- * What is written into a repository runs no program by git, unless a person approved that very program.
- */
+/** Content of a repository runs no program by git, unless a person approved that very program. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -36,7 +34,7 @@ const ran = (root: string): string =>
 
 const commitTool = Git.make().filter(({ name }) => name === "git_commit")
 
-/** Runs an agent that calls one tool, and says what was asked and what the tool said. */
+/** Runs an agent that calls one tool. Returns the questions and the tool's result. */
 const calling = <R>(
   tools: ReadonlyArray<Tool.Tool<R>>,
   name: string,
@@ -267,7 +265,7 @@ describe("work in a worktree", () => {
 })
 
 describe("a commit", () => {
-  it.live("asks once where the repository runs nothing", () =>
+  it.live("asks once if the repository runs nothing", () =>
     inRepository({ "a.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
         plant(root, { "a.txt": "two\n", ".git/hooks/pre-push": "#!/bin/sh\n", "sub/.gitkeep": "" })
@@ -316,7 +314,7 @@ describe("a commit", () => {
     )
   )
 
-  it.live("names what signs, and fails where nobody can be asked", () =>
+  it.live("names the signing program, and fails where nobody can be asked", () =>
     inRepository({ "a.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
         git(root, "config", "gpg.program", marking(root, "gpg"))
@@ -391,7 +389,7 @@ describe("a commit", () => {
     )
   )
 
-  it.live("runs nothing of a repository in it, also where there is nothing to commit", () =>
+  it.live("runs nothing of a nested repository, also without changes to commit", () =>
     inRepository({ "a.txt": "one\n" }, (root) =>
       Effect.gen(function* () {
         inner(root, root)
@@ -447,7 +445,7 @@ it.live("a check-out names the filters that it would run", () =>
   )
 )
 
-it.live("a repository is read with its own settings, whatever its .git says later", () =>
+it.live("reads a repository with its first settings, also after its .git changes", () =>
   inRepository({ "a.txt": "one\n", ".gitattributes": "* filter=x\n" }, (root) =>
     Effect.gen(function* () {
       const tools = Git.reading()

@@ -98,7 +98,7 @@ describe("a worktree on this machine", () => {
     )
   )
 
-  it.live("lets two coders change one file at once; what conflicts is handed back whole", () =>
+  it.live("lets two coders change one file at once, and hands conflicts back whole", () =>
     onHost((root) =>
       Effect.gen(function* () {
         const coder = Agent.make({ name: "coder", prompt: "You code.", tools: FileTools.make({ execute: true }) })
