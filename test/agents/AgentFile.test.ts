@@ -129,7 +129,7 @@ policy:
     })
   )
 
-  it.effect("is refused with a suggestion where it is wrong", () =>
+  it.effect("is refused with a suggestion if it is wrong", () =>
     Effect.gen(function* () {
       const problem = (fields: string) => Effect.map(Effect.flip(parse(fields)), ({ message }) => message)
       assert.match(yield* problem("policy: { tols: { pay: ask } }"), /policy: tols: .*Did you mean "tools"\?/)

@@ -23,7 +23,7 @@ const problemOf = <A>(made: Effect.Effect<A, AgentFile.InvalidAgentFile>) =>
 const shell = /^policy.files can't hold beside a shell/
 
 describe("AgentFile", () => {
-  it.effect("has all tools, or those that it names in any spelling, without those that it disallows", () =>
+  it.effect("has all tools, or the named ones in any spelling, without the disallowed ones", () =>
     Effect.gen(function* () {
       const all = Agent.toolNames(yield* compile("name: b"))
       for (const name of ["ls", "execute", "lookup"]) assert.isTrue(all.has(name), name)
@@ -49,7 +49,7 @@ describe("AgentFile", () => {
     })
   )
 
-  it.effect("has no rules for files beside a shell, whatever the shell is called", () =>
+  it.effect("has no rules for files beside a shell of any name", () =>
     Effect.gen(function* () {
       const rules = "policy: { files: { rules: [{ operations: [read], paths: [/secrets/**], ruling: refuse }] } }"
       assert.match(yield* problemOf(compile(rules)), shell)

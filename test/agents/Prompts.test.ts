@@ -1,4 +1,4 @@
-/** The agents of the program that change nothing: their tools, and what their prompts ask for. */
+/** The agents of the program that change nothing: their tools and their prompts. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Agent, type Tool } from "effect-deepagents"

@@ -19,7 +19,7 @@ const round = (at: number, inputTokens: number, cacheReadTokens: number, model =
     message: Message.ai("x", { model, usage: Usage.make({ inputTokens, outputTokens: 1, cacheReadTokens }) })
   })
 
-const begun = (at: number) => stored(at, { _tag: "RunStarted", runId: "r", agent: "a" })
+const makeBegin = (at: number) => stored(at, { _tag: "RunStarted", runId: "r", agent: "a" })
 
 describe("the use of a provider's cache", () => {
   it("counts what later rounds read of earlier ones", () => {
@@ -39,7 +39,7 @@ describe("the use of a provider's cache", () => {
         round(2, 9_000, 1_000)
       ]
     ],
-    ["run", [round(0, 10_000, 9_000), begun(1), round(2, 11_000, 100)]],
+    ["run", [round(0, 10_000, 9_000), makeBegin(1), round(2, 11_000, 100)]],
     ["request", [round(0, 10_000, 9_000), round(2, 11_000, 100)]],
     ["none", [round(0, 10_000, 0), round(2, 11_000, 0)]]
   ] as const)("knows what broke it: %s", (name, entries) => {
