@@ -96,7 +96,7 @@ describe("AcpAgent", { timeout: 60_000 }, () => {
     }).pipe(Effect.provide(services))
   )
 
-  it.live("refuses what nobody allows, and asks about writes that it did not ask for", () =>
+  it.live("refuses unapproved calls, and asks about writes that nobody requested", () =>
     Effect.gen(function* () {
       const folder = makeFolder()
       assert.strictEqual((yield* Effect.provide(Agent.run(make(folder), "write a.txt"), no)).output, "not allowed")
@@ -117,7 +117,7 @@ describe("AcpAgent", { timeout: 60_000 }, () => {
     }).pipe(Effect.provide([NodeServices.layer, LocalShell.layer({ root: makeFolder() })]))
   )
 
-  it.live("counts what it costs, and stops it at the budget", () =>
+  it.live("counts its cost, and stops it at the budget", () =>
     Effect.gen(function* () {
       const lead = Agent.program({
         name: "lead",
@@ -143,7 +143,7 @@ describe("AcpAgent", { timeout: 60_000 }, () => {
     }).pipe(Effect.provide(services))
   )
 
-  it.live("reaches nothing of the machine by itself but its folder and what is named", () =>
+  it.live("by itself reaches only its folder and named paths of the machine", () =>
     Effect.gen(function* () {
       const secret = join(makeFolder(), "secret")
       writeFileSync(secret, "canary")

@@ -85,7 +85,7 @@ describe("AcpServer: turns", () => {
       assert.strictEqual((yield* editor.prompt("and now?")).stopReason, "end_turn")
     }))
 
-  test("shows the plan, and the calls by what their tools say about themselves", (editor) =>
+  test("shows the plan, and calls by the annotations of their tools", (editor) =>
     Effect.gen(function* () {
       writeFileSync(editor.at("a.txt"), "one\n")
       yield* editor.prompt("plan")
@@ -174,9 +174,9 @@ describe("AcpServer: decisions", () => {
     "a cancellation": () => ({ outcome: { outcome: "cancelled" } }),
     "an option that was not offered": () => ({ outcome: { outcome: "selected", optionId: "allow" } }),
     "an error": () => Promise.reject(new Error("no")),
-    // @ts-expect-error what a broken client answers
+    // @ts-expect-error the answer of a broken client
     nonsense: () => ({ nonsense: true }),
-    // @ts-expect-error what a broken client answers
+    // @ts-expect-error the answer of a broken client
     nothing: () => {}
   }
   for (const [name, person] of Object.entries(refusals)) {
@@ -226,7 +226,7 @@ describe("AcpServer: decisions", () => {
       assert.lengthOf(editor.asked, 1)
     }))
 
-  test("decides again on what waits when the mode changes", (editor) =>
+  test("decides pending requests again when the mode changes", (editor) =>
     Effect.gen(function* () {
       editor.editor.person = () => new Promise(() => {})
       const running = editor.prompt(`write ${editor.at("a.txt")}`).pipe(Effect.runPromise)
@@ -279,7 +279,7 @@ describe("AcpServer: decisions", () => {
     }))
 
   test(
-    "asks questions by options where the client has no forms, and refuses what takes words",
+    "asks questions by options without forms of the client, and refuses questions that need text",
     (editor) =>
       Effect.gen(function* () {
         editor.editor.person = ({ options }) => ({
@@ -295,7 +295,7 @@ describe("AcpServer: decisions", () => {
 })
 
 describe("AcpServer: the editor's files and terminals", () => {
-  test("reads what is open and not saved", (editor) =>
+  test("reads unsaved text of open files", (editor) =>
     Effect.gen(function* () {
       writeFileSync(editor.at("a.txt"), "one\n")
       editor.buffers.set(editor.at("a.txt"), "unsaved\n")
@@ -323,7 +323,7 @@ describe("AcpServer: the editor's files and terminals", () => {
     }))
 
   test(
-    "uses the disk and the machine where the editor offers nothing",
+    "uses the disk and the machine if the editor offers nothing",
     (editor) =>
       Effect.gen(function* () {
         writeFileSync(editor.at("a.txt"), "one\n")
@@ -477,7 +477,7 @@ describe("AcpServer: sessions", () => {
       )
     }))
 
-  it.live("shows what another program said on the thread meanwhile", () =>
+  it.live("shows another program's messages on the thread", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const one = yield* serving()

@@ -6,7 +6,7 @@ import { AskUser, HumanInTheLoop, Subagents, Todos } from "effect-deepagents/mid
 import { TestChatModel } from "effect-deepagents/testing"
 
 /** The last words of a person, and how often the model was asked since. */
-const asked = (messages: ReadonlyArray<Message.Message>) => {
+const readQuestion = (messages: ReadonlyArray<Message.Message>) => {
   const at = messages.findLastIndex(({ role }) => role === "human")
   const message = messages[at]
   return { text: message === undefined ? "" : Message.text(message), rounds: messages.length - at - 1 }
@@ -44,7 +44,7 @@ const acts: { readonly [word: string]: (argument: string) => TestChatModel.Turn 
 }
 
 const model = TestChatModel.reactive(({ messages }) => {
-  const { rounds, text } = asked(messages)
+  const { rounds, text } = readQuestion(messages)
   const [, word = "", argument = ""] = /^(\w+)(?: ([^]*))?$/.exec(text) ?? []
   const act = rounds === 0 ? acts[word] : undefined
   if (act !== undefined) return act(argument)

@@ -77,12 +77,12 @@ export const makeChecks = () => {
      */
     takeSaid: () => {
       const names = said.splice(0).filter((name) => name !== "available_commands_update")
-      const listed = (isUpdate: boolean) =>
+      const listFields = (isUpdate: boolean) =>
         names
           .filter((name) => !name.includes("/") === isUpdate)
           .filter((name, index, all) => name !== all[index - 1])
           .join(", ")
-      return { updates: listed(true), requests: listed(false) }
+      return { updates: listFields(true), requests: listFields(false) }
     },
     count: () => count,
     /** Takes bytes as they pass. */

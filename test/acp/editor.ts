@@ -10,7 +10,7 @@ import { makeChecks } from "./checked.ts"
 
 export const makeFolder = (): string => realpathSync(mkdtempSync(join(tmpdir(), "deepagents-acp-")))
 
-/** What a person answers: an option by its id, or by its kind. */
+/** A person's answer: an option by its id, or by its kind. */
 export type Person = (
   request: acp.RequestPermissionRequest,
   signal: AbortSignal
@@ -126,7 +126,7 @@ const connectEditor = (input: ReadableStream<Uint8Array>, output: WritableStream
     return shell
   }
   const { agent } = connection
-  /** Waits for a condition on what the editor has seen. */
+  /** Waits for a condition on the editor's updates. */
   const until = (isThere: () => boolean): Promise<void> =>
     new Promise((resolve) => {
       const look = () => {
@@ -137,8 +137,8 @@ const connectEditor = (input: ReadableStream<Uint8Array>, output: WritableStream
       listeners.add(look)
       look()
     })
-  const sent = () => checks.methods.filter((method) => method === "agent:session/update").length
-  const settled = () => until(() => seen >= sent())
+  const countUpdates = () => checks.methods.filter((method) => method === "agent:session/update").length
+  const settled = () => until(() => seen >= countUpdates())
   return {
     editor,
     agent,

@@ -25,7 +25,7 @@ const openClient = Effect.fnUntraced(function* (maxMessageBytes = 1_000_000) {
   const waiting = new Map<string, (answer: Answer) => void>()
   const requests: Array<Answer> = []
   let rest = ""
-  const read = async (): Promise<void> => {
+  const readNext = async (): Promise<void> => {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
@@ -39,7 +39,7 @@ const openClient = Effect.fnUntraced(function* (maxMessageBytes = 1_000_000) {
       }
     }
   }
-  void read().catch(() => {})
+  void readNext().catch(() => {})
   let last = 0
   const send = (line: string) => writer.write(Buffer.from(`${line}\n`))
   const ask = (method: string, params: unknown, id: unknown = `q${(last += 1)}`) =>

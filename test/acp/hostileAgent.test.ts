@@ -102,7 +102,7 @@ describe("AcpAgent: hostile agents", { timeout: 60_000 }, () => {
     })
   )
 
-  it.live("frees a terminal that is released, and reports the end of one that is killed", () =>
+  it.live("frees a released terminal, and reports the end of a killed one", () =>
     Effect.gen(function* () {
       const yes = Array.from({ length: 40 }, () => true)
       assert.strictEqual(yield* outputOf("many", shell, [], ...yes), "done")

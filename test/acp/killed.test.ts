@@ -72,7 +72,7 @@ const check = Effect.fnUntraced(function* (
     one.sessionUpdate === "user_message_chunk" && one.content.type === "text" ? [one.content.text] : []
   )
   assert.deepStrictEqual(prompts, ["Begin"])
-  // Nothing is done twice. The call that was cut off is told as one of which nobody knows.
+  // Nothing is done twice. The call that was cut off has an unknown outcome.
   const expected = place === "after" ? lines : lines.filter((one) => one !== String(line))
   assert.deepStrictEqual(linesOf(join(folder, "effects")), expected)
   for (const one of lines.filter((other) => other !== String(line))) assert.include(text, `appended ${one}`)

@@ -1,7 +1,4 @@
-/**
- * An agent by the documents of the protocol's package, which leaves its own examples out. Its sessions are files of a
- * folder, so that another process loads them. The words of a prompt say what it does.
- */
+/** An agent by the documents of the protocol's package, which leaves its own examples out. Its sessions are files of a folder, so that another process loads them. The words of a prompt choose its actions. */
 import { execFile, spawn } from "node:child_process"
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
