@@ -91,10 +91,13 @@ describe("Printer", () => {
   it.effect("says of a setting that it is missing or what it should be, and never its value", () =>
     Effect.gen(function* () {
       const settings = ConfigProvider.fromEnv({ env: { PORT: "sk-secret", SMALL: "99999" } })
-      const read = <A>(config: Config.Config<A>) => ending(config.parse(settings))
-      assert.deepEqual(yield* read(Config.Port("PORT")), ["PORT is wrong: expected a number", 1])
-      assert.deepEqual(yield* read(Config.Port("SMALL")), ["SMALL is wrong: expected a value between 1 and 65535", 1])
-      assert.deepEqual(yield* read(Config.Redacted("DATABASE_URL")), ["DATABASE_URL is not set", 1])
+      const readConfig = <A>(config: Config.Config<A>) => ending(config.parse(settings))
+      assert.deepEqual(yield* readConfig(Config.Port("PORT")), ["PORT is wrong: expected a number", 1])
+      assert.deepEqual(yield* readConfig(Config.Port("SMALL")), [
+        "SMALL is wrong: expected a value between 1 and 65535",
+        1
+      ])
+      assert.deepEqual(yield* readConfig(Config.Redacted("DATABASE_URL")), ["DATABASE_URL is not set", 1])
     })
   )
 })

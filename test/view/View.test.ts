@@ -115,7 +115,7 @@ describe("a view", () => {
     expect(View.withMarks("rm \u202E-rf \u200B/")).toBe("rm ‹U+202E›-rf ‹U+200B›/")
   })
 
-  it("ends calls that were cut off, in their order, with what they said so far", () => {
+  it("ends calls that were cut off, in their order, with their progress", () => {
     const call = { ...base, toolName: "execute" }
     const { parts, view } = all([
       begin,
@@ -140,7 +140,7 @@ describe("a view", () => {
     expect(View.calls(view)).toEqual([])
   })
 
-  it("bounds what is open: a line of a million characters is shown by its end", () => {
+  it("bounds open parts: a line of a million characters is shown by its end", () => {
     const { view } = all([begin, ...Array.from({ length: 1_000 }, () => delta("x".repeat(1_000)))])
     expect(View.openText(view).length).toBeLessThan(10_000)
   })
@@ -258,7 +258,7 @@ describe("a view", () => {
     expect(View.calls(restarted).map(({ gist }) => gist)).toEqual(["/0", `/${many - 1}`])
   })
 
-  it("keeps what was printed when the turn is asked again, and says so", () => {
+  it("keeps printed parts when the turn is asked again, and says so", () => {
     const { parts } = all([
       begin,
       delta("half an answ"),
