@@ -216,7 +216,7 @@ describe("a suite", () => {
     }).pipe(Effect.provide(callsThen("Ulm", "Danube")))
   )
 
-  it.effect("refuses what can't be run, before a request", () =>
+  it.effect("refuses an impossible suite before a request", () =>
     Effect.gen(function* () {
       const run = (options: object) =>
         Effect.map(

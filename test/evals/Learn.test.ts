@@ -115,21 +115,21 @@ describe("Learn", () => {
           tasks.push(caseOf(number, kind))
           threads.push(`thread ${number}`)
           if (number % 5 < 4) continue
-          const before = (yield* Proposal.readText(path)) ?? ""
+          const oldText = (yield* Proposal.readText(path)) ?? ""
           const recorded = (texts: Learn.Texts) => Effect.provide(evaluate(tasks)(texts), Cassette.auto(cassette))
           const outcome = yield* Learn.round({ threads, paths: [path], evaluate: recorded })
           outcomes.push(outcome)
           const after = (yield* Proposal.readText(path)) ?? ""
-          assert.strictEqual(after !== before, outcome.status === "kept")
+          assert.strictEqual(after !== oldText, outcome.status === "kept")
           for (const one of kinds) {
-            if (answer(before, one) === right(one)) assert.strictEqual(answer(after, one), right(one), "a regression")
+            if (answer(oldText, one) === right(one)) assert.strictEqual(answer(after, one), right(one), "a regression")
           }
           // Corrections that were not kept are seen again.
           if (outcome.status === "kept") threads = []
           // A second look at the same texts is free.
           if (outcome.status === "nothing") continue
           const { asked } = world
-          yield* recorded({ [path]: before })
+          yield* recorded({ [path]: oldText })
           assert.strictEqual(world.asked, asked)
         }
         const errors = (from: number) => isRight.slice(from, from + 15).filter((one) => !one).length

@@ -87,7 +87,7 @@ describe("Replay", () => {
     )
   )
 
-  it.effect("a call that was not recorded asks before it acts, and one that only reads does not", () =>
+  it.effect("asks before an unrecorded call that acts, and not before one that only reads", () =>
     Effect.gen(function* () {
       const { agent, did } = clerk("Pay.")
       yield* record(agent)
@@ -115,7 +115,7 @@ describe("Replay", () => {
     )
   )
 
-  it.effect("fresh results: each call that acts asks again, also one that was recorded", () =>
+  it.effect("fresh results: each call that acts asks again, also a recorded one", () =>
     Effect.gen(function* () {
       const { agent, did } = clerk("Pay.")
       yield* record(agent)
@@ -164,7 +164,7 @@ describe("Replay", () => {
     }).pipe(Effect.provide([stored, TestChatModel.script([])]))
   )
 
-  it.effect("the two branches stand side by side where there is room, else below each other, with their cost", () =>
+  it.effect("shows the two branches side by side in wide terminals, else below each other, with their cost", () =>
     Effect.gen(function* () {
       yield* record(clerk("Be long.").agent)
       const from = yield* entryOf("Ada is paid")

@@ -260,7 +260,7 @@ describe("cases", () => {
     )
   )
 
-  it.effect("of a stored thread are its questions, with what was said before, and run with another agent", () =>
+  it.effect("of a stored thread are its questions with the messages before, and run with another agent", () =>
     Effect.gen(function* () {
       const first = Agent.make({ name: "first", prompt: "One." })
       yield* Agent.run(first, "Hello", { threadId: "t" })

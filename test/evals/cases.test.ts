@@ -53,7 +53,7 @@ describe("the cases for a harness", () => {
   )
 
   for (const group of groups) {
-    it.effect(`${group}: a model that does the work passes each case, and one that does not passes none`, () =>
+    it.effect(`${group}: a working model passes each case, and an idle one passes none`, () =>
       Effect.gen(function* () {
         const cases = yield* casesOf(group)
         const good = yield* evaluate(cases, scripted)

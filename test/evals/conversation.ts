@@ -9,7 +9,7 @@ const usage = (inputTokens: number, outputTokens: number) => ({
   cost: 0.01
 })
 
-/** A conversation with two calls at once, one of which fails. The fixtures are this conversation in other formats. */
+/** A conversation with two calls at once, of which one fails. The fixtures are this conversation in other formats. */
 export const conversation = [
   Message.system("Be brief."),
   Message.human("Where does the Danube begin, and what is 2 + 2?"),
@@ -28,7 +28,7 @@ export const conversation = [
   Message.ai("You are welcome.")
 ]
 
-/** What a format of others keeps of a message. */
+/** The facts that another format keeps of a message. */
 export const factsOf = (message: Message.Message) => ({
   role: message.role,
   text: Message.text(message),
