@@ -1,4 +1,4 @@
-/** Apps of MCP servers on the page: what they may do, and that a hostile one gets out nowhere. */
+/** Apps of MCP servers on the page: their permissions, and all ways out of a hostile one. */
 import { createSocket } from "node:dgram"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -81,7 +81,7 @@ const shop = `<!doctype html><html lang="en"><title>Shop</title><body><main><h1>
 <button onclick="tell('ui/notifications/size-changed', { height: 99999 })">Grow</button>
 </main><script>${bridge}</script></body></html>`
 
-/** Ways out: each says what it got, or does it behind the page's back. */
+/** Ways out: each reports its result, or acts behind the page's back. */
 const attacks = (canary: string, own: string) => `<!doctype html><body><p id="out">tries</p><script>
 const got = []
 const attempt = (name, run) => { try { const value = run(); if (value) got.push(name) } catch {} }
@@ -201,36 +201,36 @@ describe("apps of MCP servers on the page", () => {
     Effect.gen(function* () {
       const { requests, tab } = yield* openShop(shop)
       const app = appIn(tab)
-      const seen = (text: string) => steps(() => app.getByText(text).last().waitFor())
+      const waitForText = (text: string) => steps(() => app.getByText(text).last().waitFor())
       const press = (name: string) => steps(() => app.getByRole("button", { name, exact: true }).click())
-      yield* seen("theme: light")
-      yield* seen('input: {"size":3}')
-      yield* seen("result: show")
+      yield* waitForText("theme: light")
+      yield* waitForText('input: {"size":3}')
+      yield* waitForText("result: show")
       const asked = requests.length
       yield* press("Refresh")
-      yield* seen('got: {"tool":"refresh"')
+      yield* waitForText('got: {"tool":"refresh"')
       yield* press("Peek")
-      yield* seen("error: There is no such thread")
+      yield* waitForText("error: There is no such thread")
       yield* press("Buy")
       yield* steps(() => tab.getByText("Allow shop__buy?").waitFor())
       yield* press("Refresh")
-      yield* seen("error: Another call is at work")
+      yield* waitForText("error: Another call is at work")
       yield* steps(() => tab.getByRole("button", { name: "Allow", exact: true }).click())
-      yield* seen('got: {"tool":"buy","arguments":{"n":2}')
+      yield* waitForText('got: {"tool":"buy","arguments":{"n":2}')
       yield* press("Buy")
       yield* steps(() => tab.getByText("Allow shop__buy?").waitFor())
       yield* steps(() => tab.getByRole("button", { name: "Deny", exact: true }).first().click())
       yield* steps(() => tab.getByRole("button", { name: "Deny", exact: true }).last().click())
-      yield* seen("This call was refused")
+      yield* waitForText("This call was refused")
       assert.strictEqual(requests.length, asked)
       yield* press("Script")
-      yield* seen("script: -32000")
+      yield* waitForText("script: -32000")
       yield* press("Link")
       yield* steps(() => tab.getByText("https://example.com/path").waitFor())
       assert.lengthOf(tab.context().pages(), 1)
       assert.deepStrictEqual(yield* findViolations(tab), [])
       yield* steps(() => tab.getByRole("button", { name: "Do not open" }).click())
-      yield* seen("not opened")
+      yield* waitForText("not opened")
       yield* press("Grow")
       yield* steps(() => tab.locator('.app iframe[style*="600px"]').waitFor())
       yield* steps(() => tab.getByRole("button", { name: "Close app" }).click())

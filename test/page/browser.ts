@@ -55,7 +55,7 @@ export const steps = <A>(run: () => Promise<A>): Effect.Effect<A> => Effect.prom
 
 const resolve = createRequire(import.meta.url).resolve
 
-/** Lists what breaks WCAG AA in a page. */
+/** Lists the violations of WCAG AA in a page. */
 export const findViolations = (page: Page): Effect.Effect<unknown> =>
   steps(async () => {
     const axe = await readFile(resolve("axe-core/axe.min.js"), "utf8")

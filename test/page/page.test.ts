@@ -11,7 +11,7 @@ import { type Frame, framesOf, tellFrames } from "./site.ts"
 afterAll(closeBrowser)
 
 /** The end of the conversation as a person sees it. */
-const seen = (page: Page, text: string) => steps(() => page.getByText(text, { exact: false }).last().waitFor())
+const waitForText = (page: Page, text: string) => steps(() => page.getByText(text, { exact: false }).last().waitFor())
 
 /** Waits until an expression holds. The policy of the page has no eval, which playwright's own waiting needs. */
 const until = async (page: Page, expression: string): Promise<void> => {
@@ -36,8 +36,8 @@ describe("the page", () => {
         ])
       )
       const page = yield* open(`${site.url}/#/t`)
-      yield* seen(page, "Why is it slow?")
-      yield* seen(page, "every")
+      yield* waitForText(page, "Why is it slow?")
+      yield* waitForText(page, "every")
       assert.deepStrictEqual(yield* textOf(page, ".prose strong"), ["every"])
       site.tell(
         framesOf(
@@ -74,8 +74,8 @@ describe("the page", () => {
           4
         )
       )
-      yield* seen(page, "1.5k tokens · $0.5000")
-      yield* seen(page, "edited (+1 −1)")
+      yield* waitForText(page, "1.5k tokens · $0.5000")
+      yield* waitForText(page, "edited (+1 −1)")
       assert.isFalse(yield* steps(() => page.getByText("new line").isVisible()))
       yield* steps(() => page.locator("details.tool summary").click())
       assert.include((yield* textOf(page, ".diff .added")).join(), "+new line")
@@ -83,7 +83,7 @@ describe("the page", () => {
       assert.strictEqual(yield* steps(() => link.getAttribute("rel")), "noopener noreferrer")
       assert.include(yield* steps(() => link.innerText()), "docs.example")
       assert.deepStrictEqual(yield* textOf(page, ".sources a"), ["A page a.example"])
-      yield* seen(page, "Plan: 1 of 1")
+      yield* waitForText(page, "Plan: 1 of 1")
     }).pipe(Effect.scoped)
   )
 
@@ -103,10 +103,10 @@ describe("the page", () => {
       const count = () => page.locator(".parts > *").count()
       const scrollTo = (place: string) =>
         steps(() => page.evaluate(`{ const box = document.querySelector(".scroller"); box.scrollTop = ${place} }`))
-      yield* seen(page, `Question ${messages - 2}`)
+      yield* waitForText(page, `Question ${messages - 2}`)
       assert.isAtMost(yield* steps(count), 60)
       yield* scrollTo("0")
-      yield* seen(page, "Question 0")
+      yield* waitForText(page, "Question 0")
       assert.isAtMost(yield* steps(count), 60)
       // Step by step, so that heights are learned on the way.
       for (let step = 0; step < 12; step++) {
@@ -123,7 +123,7 @@ describe("the page", () => {
       )
       assert.strictEqual(yield* steps(() => page.evaluate("document.querySelector('.scroller').scrollTop")), before)
       yield* steps(() => page.getByText("To the end").click())
-      yield* seen(page, "More comes.")
+      yield* waitForText(page, "More comes.")
       assert.isAtMost(yield* steps(count), 60)
     }).pipe(Effect.scoped)
   )
@@ -138,14 +138,14 @@ describe("the page", () => {
         ])
       )
       const page = yield* open(`${site.url}/#/t`)
-      yield* seen(page, "One.")
+      yield* waitForText(page, "One.")
       yield* steps(() => page.fill("textarea", "half a thought"))
       yield* steps(() => page.context().setOffline(true))
       site.cut()
-      yield* seen(page, "You are offline.")
+      yield* waitForText(page, "You are offline.")
       site.tell(framesOf([{ _tag: "TextDelta", text: "Two. " }], 3))
       yield* steps(() => page.context().setOffline(false))
-      yield* seen(page, "One. Two.")
+      yield* waitForText(page, "One. Two.")
       yield* steps(() => page.getByText("You are offline.").waitFor({ state: "detached" }))
       assert.deepStrictEqual(yield* textOf(page, ".prose"), ["One. Two."])
       assert.strictEqual(yield* steps(() => page.inputValue("textarea")), "half a thought")
@@ -329,7 +329,7 @@ describe("hostile content", () => {
       const page = yield* open(`${site.url}/#/t`)
       const asked: Array<string> = []
       page.on("request", (request) => asked.push(request.url()))
-      yield* seen(page, "far")
+      yield* waitForText(page, "far")
       assert.strictEqual(yield* steps(() => page.locator(".prose img").count()), 0)
       yield* steps(() => page.getByText("Show image: near").click())
       yield* steps(() => page.locator(".prose img").waitFor())

@@ -1,4 +1,4 @@
-/** The built page behind a server: the real one, or one that tells recorded frames. */
+/** The built page behind a server: a real one, or one that sends recorded frames. */
 import { execFile } from "node:child_process"
 import { mkdtemp, readdir, readFile } from "node:fs/promises"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -161,7 +161,7 @@ export const tellFrames = Effect.fnUntraced(function* (first: ReadonlyArray<Fram
   } satisfies Told
 })
 
-/** An event without what every event has. */
+/** The fields of an event, without the fields of all events. */
 type Fields<E> = E extends AgentEvent.AgentEvent
   ? Omit<E, "at" | "path" | "runId" | "seq"> & Partial<Pick<E, "at" | "path" | "runId">>
   : never

@@ -96,7 +96,7 @@ const model = TestChatModel.reactive(({ messages }) => {
 })
 
 /** The parts that a stored thread tells, too. Calls that ran at once have no order. */
-const shown = ({ count, items, requests, view }: Moment) => {
+const showMoment = ({ count, items, requests, view }: Moment) => {
   const parts = items.slice(0, count).map(({ part }) => part)
   return {
     words: parts.flatMap((part) => (part.kind === "user" ? [part.text] : part.kind === "text" ? [part.markdown] : [])),
@@ -137,12 +137,12 @@ describe("the transcript", () => {
       }).pipe(Effect.provide(runs))
       const whole = makeReader()
       for (const frame of frames) whole.read(frame)
-      const expected = shown(whole.now())
+      const expected = showMoment(whole.now())
       assert.strictEqual(expected.words[0], "go")
       assert.deepStrictEqual(expected.decisions, ["pay approve"])
       assert.strictEqual(expected.calls.length, 5)
       assert.strictEqual(expected.end, "completed")
-      // What a late reader gets is what a reader of the first hour has.
+      // A late reader gets the same as a reader of the first hour.
       yield* Effect.gen(function* () {
         const all = yield* Server.Runs
         for (let index = 0; index <= frames.length; index++) {
@@ -150,7 +150,7 @@ describe("the transcript", () => {
           for (const frame of frames.slice(0, index)) reader.read(frame)
           const place = frames[index - 1]?.position
           for (const frame of yield* Stream.runCollect(all.observe(thread, { after: place }))) reader.read(frame)
-          assert.deepStrictEqual(shown(reader.now()), expected, `cut at ${index} of ${frames.length}`)
+          assert.deepStrictEqual(showMoment(reader.now()), expected, `cut at ${index} of ${frames.length}`)
         }
       }).pipe(Effect.provide(Layer.fresh(Server.layer({ helper })).pipe(Layer.provide(Layer.fresh(model)))))
     }).pipe(Effect.provide(Layer.mergeAll(MemorySessions.layer, Storage.layerMemory)))
@@ -170,17 +170,17 @@ describe("the transcript", () => {
     ])
     const reader = makeReader()
     for (const frame of [...events, ...events.slice(5)]) reader.read(frame)
-    assert.deepStrictEqual(shown(reader.now()).words, ["Hello", "Said."])
-    assert.strictEqual(shown(reader.now()).calls.length, 1)
+    assert.deepStrictEqual(showMoment(reader.now()).words, ["Hello", "Said."])
+    assert.strictEqual(showMoment(reader.now()).calls.length, 1)
     reader.read({ _tag: "Reset", position: "x", to: "checkpoint" })
-    assert.deepStrictEqual(shown(reader.now()).words, ["Hello"])
+    assert.deepStrictEqual(showMoment(reader.now()).words, ["Hello"])
     assert.strictEqual(reader.position(), "x")
     // From the store the message comes without its deltas.
     for (const frame of events.slice(5)) reader.read(frame)
-    assert.deepStrictEqual(shown(reader.now()).words, ["Hello", "Said."])
-    assert.strictEqual(shown(reader.now()).calls.length, 1)
+    assert.deepStrictEqual(showMoment(reader.now()).words, ["Hello", "Said."])
+    assert.strictEqual(showMoment(reader.now()).calls.length, 1)
     reader.read({ _tag: "Reset", position: "y", to: "beginning" })
-    assert.deepStrictEqual(shown(reader.now()).words, [])
+    assert.deepStrictEqual(showMoment(reader.now()).words, [])
   })
 })
 
@@ -206,7 +206,7 @@ describe("a reader that comes late", () => {
         const reader = makeReader()
         for (const frame of known) reader.read(frame)
         for (const frame of told.slice(from, 6)) reader.read(frame)
-        const { status, words } = shown(reader.now())
+        const { status, words } = showMoment(reader.now())
         assert.deepStrictEqual(words, ["Hello", "First.", "Second."], `from ${from}`)
         assert.strictEqual(View.openText(reader.now().view), "", `from ${from}`)
         assert.strictEqual(status, stored === told ? "idle" : "working", `from ${from}`)
