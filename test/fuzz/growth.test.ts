@@ -1,7 +1,4 @@
-/**
- * Every parser and decoder, fed with what makes parsers slow: its cost may grow a little faster than its input and no
- * more, and it never throws.
- */
+/** Every parser and decoder on inputs that make parsers slow: its cost may grow a little faster than its input and no more, and it never throws. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Approval, Message, ToolCall } from "effect-deepagents"
@@ -57,7 +54,7 @@ import { deltas } from "../models/internal/llama/codecs/decode.ts"
 import { growth, type Work } from "./growth.ts"
 import { inPieces, type Parser, slowOn, textOf } from "./pieces.ts"
 
-// Loaded once, so that what is measured can be plain functions.
+// Loaded once, so that plain functions are measured.
 await Effect.runPromise(Effect.all([re2, yaml]))
 
 const origin = { provider: "test", model: "test", secrets: ["sk-canary-0123456789", "header-canary"] }

@@ -1,13 +1,9 @@
-/**
- * How the cost of a piece of work grows with its input: measured by doubling.
- */
+/** Measures how the cost of a piece of work grows with its input, by doubling. */
 
 /** Work on an input of some size. */
 export type Work = () => unknown
 
-/**
- * The least that it took of two tries, in milliseconds of the clock: good enough to see what is worth a closer look.
- */
+/** The shorter of two tries, in milliseconds of the clock: good enough to choose work for a closer look. */
 const glance = (work: Work): number => {
   let least = Number.POSITIVE_INFINITY
   for (let count = 0; count < 2 && least > 0.5; count++) {
@@ -26,7 +22,7 @@ const cpuMillis = (): number => {
 /** The CPU time of a thread is counted in steps of some milliseconds, so that it takes many times as much to measure. */
 const enough = 40
 
-/** What it takes on average, in milliseconds of this thread's own: whatever else the machine does costs nothing. */
+/** The average time, in milliseconds of this thread's own: other work of the machine costs nothing. */
 const measure = (work: Work): number => {
   const before = cpuMillis()
   for (let count = 1; ; count++) {
@@ -36,13 +32,13 @@ const measure = (work: Work): number => {
   }
 }
 
-/** Below this the compiler is what is measured, in milliseconds. */
+/** Below this, the compiler is measured, in milliseconds. */
 const floor = 5
 
 /** By how much it may grow when the input grows fourfold: n log n is below 5, n² is 16. */
 const allowed = 9
 
-/** What takes longer than this is too slow, however it grows, in milliseconds. */
+/** Work that takes longer is too slow at any growth, in milliseconds. */
 const ceiling = 2_000
 
 /**
@@ -69,10 +65,7 @@ const closely = (prepare: (size: number) => Work, size: number): string | undefi
   return problem
 }
 
-/**
- * Says what is wrong with the growth of some work, if anything is. `prepare` makes the work for a size, and is not
- * measured. The first that looks as if it grew too fast is measured well.
- */
+/** Reports a problem with the growth of some work. `prepare` makes the work for a size, and is not measured. The first work that seems to grow too fast is measured well. */
 export const growth = (prepare: (size: number) => Work, most: number): string | undefined => {
   const glances: Array<number> = []
   for (let size = 512; size <= most; size *= 2) {

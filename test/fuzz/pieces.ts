@@ -1,4 +1,4 @@
-/** Texts that make parsers slow, and what is slow on them. */
+/** Texts that make parsers slow. */
 import { isFull, sampled } from "../scale.ts"
 import { growth, type Work } from "./growth.ts"
 
