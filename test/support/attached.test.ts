@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Attached from "../../src/support/effect/attached.ts"
 
 describe("attached values", () => {
-  it("are those of their kind and of their object alone", () => {
+  it("belong to their kind and their object alone", () => {
     const first = Attached.make<object, string>()
     const second = Attached.make<object, string>()
     const [one, other] = [{}, {}]
@@ -13,7 +13,7 @@ describe("attached values", () => {
     expect([first.get(one), second.get(one)]).toEqual(["c", "b"])
   })
 
-  it("are not seen in what is written of the object", () => {
+  it("do not appear in the printed or serialised object", () => {
     const kind = Attached.make<object, string>()
     const object = { name: "it" }
     kind.set(object, "secret")

@@ -43,8 +43,8 @@ interface Seen {
 }
 
 const json = (response: Response) => Effect.promise((): Promise<Seen> => response.json() as Promise<Seen>)
-const asked = (fetch: FetchLike, ...request: Parameters<FetchLike>) => Effect.promise(() => fetch(...request))
-const refused = (fetch: FetchLike, ...request: Parameters<FetchLike>) =>
+const sendRequest = (fetch: FetchLike, ...request: Parameters<FetchLike>) => Effect.promise(() => fetch(...request))
+const failRequest = (fetch: FetchLike, ...request: Parameters<FetchLike>) =>
   Effect.flip(Effect.tryPromise({ try: () => fetch(...request), catch: (error) => error }))
 
 describe.each([
@@ -55,11 +55,11 @@ describe.each([
     Effect.gen(function* () {
       const { url } = yield* server
       const fetch = yield* fetchLike
-      const get = yield* asked(fetch, `${url}/echo`)
+      const get = yield* sendRequest(fetch, `${url}/echo`)
       assert.strictEqual(get.headers.get("x-seen"), "yes")
       assert.strictEqual((yield* json(get)).method, "GET")
       const form = yield* json(
-        yield* asked(fetch, new URL(`${url}/echo`), { method: "post", body: new URLSearchParams({ a: "1 2" }) })
+        yield* sendRequest(fetch, new URL(`${url}/echo`), { method: "post", body: new URLSearchParams({ a: "1 2" }) })
       )
       assert.deepInclude(form, { method: "POST", body: "a=1+2" })
       assert.match(form.headers["content-type"] ?? "", /x-www-form-urlencoded/)
@@ -68,10 +68,10 @@ describe.each([
         body: "ü".repeat(100_000),
         headers: { "content-type": "text/x", authorization: "Bearer x" }
       })
-      const put = yield* json(yield* asked(fetch, whole))
+      const put = yield* json(yield* sendRequest(fetch, whole))
       assert.strictEqual(put.body.length, 100_000)
       assert.deepInclude(put.headers, { "content-type": "text/x", authorization: "Bearer x" })
-      const empty = yield* asked(fetch, `${url}/empty`, { method: "DELETE" })
+      const empty = yield* sendRequest(fetch, `${url}/empty`, { method: "DELETE" })
       assert.strictEqual(empty.status, 204)
       assert.isNull(empty.body)
     }).pipe(Effect.provide(layer))
@@ -81,7 +81,7 @@ describe.each([
     Effect.gen(function* () {
       const { url } = yield* server
       const fetch = yield* fetchLike
-      const response = yield* asked(fetch, `${url}/away`, { redirect: "manual" })
+      const response = yield* sendRequest(fetch, `${url}/away`, { redirect: "manual" })
       assert.strictEqual(response.status, 302)
       assert.strictEqual(response.headers.get("location"), "/echo")
     }).pipe(Effect.provide(layer))
@@ -102,7 +102,7 @@ describe.each([
             reason
           )
         } else {
-          const answer = yield* asked(fetch, `${url}/${path}`, { signal: aborting.signal })
+          const answer = yield* sendRequest(fetch, `${url}/${path}`, { signal: aborting.signal })
           const reader = answer.body!.getReader()
           yield* Effect.promise(() => reader.read())
           aborting.abort(reason)
@@ -112,7 +112,7 @@ describe.each([
       }
       const { url } = yield* server
       const fetch = yield* fetchLike
-      assert.strictEqual(yield* refused(fetch, url, { signal: AbortSignal.abort("at once") }), "at once")
+      assert.strictEqual(yield* failRequest(fetch, url, { signal: AbortSignal.abort("at once") }), "at once")
     }).pipe(Effect.scoped, Effect.provide(layer))
   )
 
@@ -120,7 +120,7 @@ describe.each([
     Effect.gen(function* () {
       const { left, url } = yield* server
       const fetch = yield* fetchLike
-      const answer = yield* asked(fetch, `${url}/endless`)
+      const answer = yield* sendRequest(fetch, `${url}/endless`)
       yield* Effect.promise(() => answer.body!.cancel())
       yield* Effect.timeout(left, "5 seconds")
     }).pipe(Effect.scoped, Effect.provide(layer))
@@ -141,7 +141,7 @@ describe.each([
         listeners--
         removeEventListener.apply(signal, given)
       }
-      for (let i = 0; i < 5; i++) yield* json(yield* asked(fetch, `${url}/echo`, { signal }))
+      for (let i = 0; i < 5; i++) yield* json(yield* sendRequest(fetch, `${url}/echo`, { signal }))
       assert.strictEqual(listeners, 0)
     }).pipe(Effect.provide(layer))
   )
@@ -153,9 +153,9 @@ it.effect("a failure of the client is the cause of the rejection", () =>
       new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, cause: "blocked" }) })
     const client = HttpClient.make((request) => Effect.fail(problem(request)))
     const fetch = yield* Effect.provideService(fetchLike, HttpClient.HttpClient, client)
-    const error = yield* refused(fetch, "http://example.invalid/")
+    const error = yield* failRequest(fetch, "http://example.invalid/")
     assert.instanceOf(error, TypeError)
     assert.isTrue(HttpClientError.isHttpClientError(error instanceof TypeError ? error.cause : undefined))
-    assert.instanceOf(yield* refused(fetch, "no url"), TypeError)
+    assert.instanceOf(yield* failRequest(fetch, "no url"), TypeError)
   })
 )

@@ -1,6 +1,4 @@
-/**
- * Schemas that others wrote: what refers to itself, leads nowhere, or branches without end.
- */
+/** Schemas of others: with circular references, broken references and endless branches. */
 import { assert, describe, it } from "@effect/vitest"
 import { isEndless } from "../../src/core/schema/endless.ts"
 import { adapt } from "../../src/models/local/internal/grammarSchema.ts"
@@ -19,7 +17,7 @@ const branching = {
 const circle = { $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" }, self: { $ref: "#/$defs/self" } } }
 
 describe("jsonSchema", () => {
-  it("references are resolved, by whichever name definitions have, and however they are escaped", () => {
+  it("resolves references, by any name of definitions and any escapes", () => {
     const root = {
       definitions: { "a/b": { type: "string" }, "50%": { type: "number" } },
       properties: { p: { $ref: "#/$defs/a~1b" } }

@@ -1,8 +1,5 @@
 import { globSync } from "node:fs"
-/**
- * The check of options by their shapes: what fits a shape passes, and a misspelt name is named at any depth. The shapes
- * are those of all constructors.
- */
+/** The check of options by their shapes: valid options pass, and a misspelt name is named at any depth. The shapes are those of all constructors. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted } from "effect"
 import * as fc from "fast-check"
@@ -16,7 +13,7 @@ const shapes = modules.flatMap((module) => Object.entries(module))
 /** Objects of fields that were generated, with the names of their fields. */
 const structs = new WeakMap<object, ReadonlyArray<string>>()
 
-/** Generates what fits a shape, by a reader of its own. */
+/** Generates valid options for a shape, by a reader of its own. */
 const fitting = (shape: string): fc.Arbitrary<object> => {
   let at = 0
   const until = (end: string) => {
@@ -95,7 +92,7 @@ describe("options", () => {
   })
 
   for (const [name, shape] of shapes) {
-    it(`${name}: what fits passes, and a misspelt name is named at any depth`, () => {
+    it(`${name}: valid options pass, and a misspelt name is named at any depth`, () => {
       const checked = check(shape)
       fc.assert(
         fc.property(fitting(shape), fc.nat(), fc.nat(), (options, which, place) => {
@@ -157,7 +154,7 @@ describe("options", () => {
 
   const timed = check("time?:d;count?:n;list?:[s]")
 
-  it("takes for a duration what has units and nothing else", () => {
+  it("takes only texts with units for a duration", () => {
     const units = fc.constantFrom("weeks", "days", "hours", "minutes", "seconds", "milliseconds")
     fc.assert(
       fc.property(fc.dictionary(units, fc.nat(), { minKeys: 1 }), fc.stringMatching(/^[a-z]{1,9}$/), (time, other) => {

@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import { fromPull, transformPull } from "../../src/support/effect/pulled.ts"
 
 describe("a stream of pulls", () => {
-  it.effect("begins anew each time, and closes its scope with how it ended", () =>
+  it.effect("begins anew each time, and closes its scope with its exit", () =>
     Effect.gen(function* () {
       const closed: Array<string> = []
       const stream = fromPull((scope) =>
@@ -29,7 +29,7 @@ describe("a stream of pulls", () => {
     })
   )
 
-  it.effect("fails as others do when it breaks where it is begun", () =>
+  it.effect("fails like others when its start breaks", () =>
     Effect.gen(function* () {
       const broken = fromPull<never, never, never, never>(() => Effect.die("broken"))
       const caught = Stream.catchCause(broken, (cause) => Stream.succeed(Cause.squash(cause)))

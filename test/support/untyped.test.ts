@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 /** Programs without types: a mistake in their options is named, and never a TypeError of the library's own code. */
 import { assert, describe, it } from "@effect/vitest"
 
-/** A sentence of what each program says. */
+/** A sentence of each program's message. */
 const wanted: { readonly [name: string]: RegExp } = {
   approval: /There is no option "approval"\. Did you mean "approvals"\?/,
   middlewares: /There is no option "middlewares"\. Did you mean "middleware"\?/,
