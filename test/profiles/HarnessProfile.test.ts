@@ -20,7 +20,7 @@ describe("HarnessProfile", () => {
     assert.deepStrictEqual(HarnessProfile.resolve(profiles, "x", "y"), {})
   })
 
-  it("a field that is given as undefined leaves what was there, in whatever order profiles are merged", () => {
+  it("a field with the value undefined keeps the earlier value, in any order of merging", () => {
     const full: HarnessProfile.HarnessProfile = {
       provider: "p",
       model: "m",
@@ -57,7 +57,7 @@ describe("HarnessProfile", () => {
     assert.strictEqual(base("notclaude"), undefined)
   })
 
-  it.effect("reads YAML and JSON, and names what is wrong with them", () =>
+  it.effect("reads YAML and JSON, and names their problems", () =>
     Effect.gen(function* () {
       const read = yield* HarnessProfile.fromYaml(
         "model: qwen\nexcludedTools:\n  - task\ntoolDescriptions:\n  ls: Lists\n"
