@@ -37,7 +37,7 @@ describe("a user's test", () => {
     }).pipe(Effect.provide([script, Orders.test]))
   )
 
-  it.effect("a script that is too short fails the run with what was asked", () =>
+  it.effect("a script that is too short fails the run with the request", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Agent.run(support, "Where is order 42?"))
       assert.include(error.message, "the script has 1 turn and was asked for turn 2")
@@ -86,7 +86,7 @@ describe("AgentTest.collect", () => {
     }).pipe(Effect.provide([script, Orders.test]))
   )
 
-  it.effect("and of one that fails, up to RunFailed", () =>
+  it.effect("collects the events of a failing run up to RunFailed", () =>
     Effect.gen(function* () {
       const { error, events } = yield* AgentTest.collect(support, "Where is order 42?")
       assert(error?._tag === "ModelError")
@@ -122,7 +122,7 @@ describe("AgentTest.pairingProblems", () => {
   const answer = (toolCallId: string) => Message.tool("ok", { toolCallId, toolName: "f" })
   const two = Message.ai("", { toolCalls: [call("a")], malformedToolCalls: [{ id: "b", raw: "{", problem: "" }] })
 
-  it("finds nothing where each call is answered, in order", () => {
+  it("finds no problem if each call is answered in order", () => {
     assert.deepStrictEqual(
       AgentTest.pairingProblems([Message.human("Hi"), two, answer("a"), answer("b"), Message.ai("Done")]),
       []

@@ -50,7 +50,7 @@ describe("the test backend conforms", () => {
     (check.absent === undefined ? it.live : it.live.skip)(check.name, () => check.run, 60_000)
 })
 
-describe("what does not apply", () => {
+describe("inapplicable checks", () => {
   it.effect("is in the list with its reason, and does nothing", () =>
     Effect.gen(function* () {
       const checks = BackendConformance.suite(subject)
@@ -398,7 +398,7 @@ const checksOf = (wrong: Break) =>
     ).pipe(Layer.provide(subject.layer))
   })
 
-describe("the suite finds what is wrong: a backend that", () => {
+describe("the suite finds the mistake: a backend that", () => {
   for (const [what, name, wrong] of broken)
     it.live(
       what,
@@ -424,7 +424,7 @@ describe("the suite finds what is wrong: a backend that", () => {
   )
 })
 
-describe("the suite of commands finds what is wrong", () => {
+describe("the suite of commands finds mistakes", () => {
   it.live(
     "in a sandbox that does nothing",
     () =>

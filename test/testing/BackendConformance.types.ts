@@ -22,7 +22,7 @@ const nothing = {
 declare const folder: Layer.Layer<Backend.Backend | Folder, "broken", Disk>
 declare const sandbox: Layer.Layer<Sandbox.Sandbox | Backend.Backend, "broken", Disk>
 
-// What the layer needs and how it fails is what a check needs and how it fails.
+// A check needs the services of the layer, and fails with its errors.
 expectTypeOf(BackendConformance.suite({ ...nothing, layer: folder })).toEqualTypeOf<
   ReadonlyArray<BackendConformance.Check<"broken" | BackendError.BackendError, Disk>>
 >()
@@ -36,11 +36,11 @@ expectTypeOf(
   BackendConformance.sandboxSuite({ layer: sandbox, secret: "KEY", processes: none, streams: true })
 ).toEqualTypeOf<ReadonlyArray<BackendConformance.Check<"broken" | BackendError.BackendError, Disk>>>()
 
-// What is done behind a backend may use what its layer gives beside it, and nothing else.
+// Actions behind a backend may use the other services of its layer, and nothing else.
 BackendConformance.suite({ ...nothing, layer: folder, deny: () => Effect.asVoid(Folder) })
 // @ts-expect-error the layer gives no folder
 BackendConformance.suite({ ...nothing, layer: TestBackend.layer(), deny: () => Effect.asVoid(Folder) })
 
-// What a subject can't do has to be said.
+// A subject must declare the abilities that it lacks.
 // @ts-expect-error nothing is said of links
 BackendConformance.suite({ layer: TestBackend.layer() })

@@ -70,7 +70,7 @@ const conversation = [
 ]
 
 describe("Cassette", () => {
-  it.effect("a scope has recordings of its own, whatever order they are asked in", () =>
+  it.effect("gives a scope recordings of its own, in any order of requests", () =>
     Effect.gen(function* () {
       const file = yield* temporary
       const askIn = (scope: string) => Effect.provideService(ask(), Cassette.Scope, scope)
@@ -120,7 +120,7 @@ describe("Cassette", () => {
     }).pipe(Effect.provide(NodeServices.layer))
   )
 
-  it.effect("knows a request whatever its ids, usage, hints, purpose and order of keys are", () =>
+  it.effect("recognises a request with any ids, usage, hints, purpose and order of keys", () =>
     Effect.gen(function* () {
       const file = yield* temporary
       const history = (id: string, parameters: Json.JsonObject, inputTokens: number) => ({
@@ -303,7 +303,7 @@ describe("Cassette", () => {
     const auto = (file: string, turns: ReadonlyArray<TestChatModel.Turn>) =>
       Layer.provide(Cassette.auto(file), TestChatModel.script(turns))
 
-    it.effect("records what is missing, and asks for no session when nothing is", () =>
+    it.effect("records missing requests, and needs no session otherwise", () =>
       Effect.gen(function* () {
         const file = yield* temporary
         const [one, two] = [ask(), ask({ systemPrompt: "Else." })]
@@ -416,7 +416,7 @@ describe("Cassette", () => {
       }).pipe(Effect.provide(NodeServices.layer))
     )
 
-    it.effect("of a user's own, and what differs in every run, are taken out by redact", () =>
+    it.effect("redact removes a user's own secrets, and values that differ in every run", () =>
       Effect.gen(function* () {
         const file = yield* temporary
         const redact = (text: string) => text.replaceAll(/hunter\d/g, "H").replaceAll(/\d{4}-\d\d-\d\d/g, "DATE")

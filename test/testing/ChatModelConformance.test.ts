@@ -11,7 +11,7 @@ describe("the scripted model conforms", () => {
   for (const check of ChatModelConformance.suite({ layer })) it.live(check.name, () => check.run)
 })
 
-describe("the suite finds what is wrong", () => {
+describe("the suite finds mistakes", () => {
   const failing = (layer: Layer.Layer<ChatModel.ChatModel>) =>
     Effect.gen(function* () {
       const failed: Array<string> = []
@@ -22,7 +22,7 @@ describe("the suite finds what is wrong", () => {
       return failed
     })
 
-  it.live("a model that answers the same to everything fails every check of what it should have said", () =>
+  it.live("a model with one answer to everything fails every check of its answers", () =>
     Effect.gen(function* () {
       const parrot = Layer.succeed(ChatModel.ChatModel, {
         modelId: "parrot",

@@ -32,7 +32,7 @@ describe("TestBackend", () => {
     })
   )
 
-  it.effect("has the files that it is given, and shows what became of them: texts as texts, in order", () =>
+  it.effect("starts with the given files, and shows their final content in order, texts as texts", () =>
     Effect.gen(function* () {
       const backend = yield* Backend.Backend
       yield* backend.write("b/new.md", "new")
@@ -51,7 +51,7 @@ describe("TestBackend", () => {
     )
   )
 
-  it.effect("records what it is asked for in order, failures and single transfers too, by normal paths", () =>
+  it.effect("records its operations in order, with failures and single transfers, by normal paths", () =>
     Effect.gen(function* () {
       const backend = yield* Backend.Backend
       yield* backend.write("a//b.txt", "x", { create: true })
@@ -91,7 +91,7 @@ describe("TestBackend", () => {
     }).pipe(Effect.provide(TestBackend.layer({ files: { "/a": "old" }, fail })))
   })
 
-  it.effect("a file at a path that is none is a mistake in the test", () =>
+  it.effect("reports a file at an invalid path as a mistake of the test", () =>
     Effect.gen(function* () {
       for (const files of [{ "../x": "" }, { "/a": "", "/a/b": "" }]) {
         const exit = yield* Effect.exit(Effect.scoped(Layer.build(TestBackend.layer({ files }))))

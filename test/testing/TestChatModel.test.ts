@@ -25,7 +25,7 @@ const stream = (asked = request(Message.human("Hi"))) =>
 
 const turn = (asked?: ChatModel.ModelRequest) => Stream.runCollect(stream(asked))
 
-const done = (parts: ReadonlyArray<ChatModel.TurnPart>): Message.AiMessage => {
+const finishTurn = (parts: ReadonlyArray<ChatModel.TurnPart>): Message.AiMessage => {
   const last = parts.at(-1)
   assert(last?._tag === "TurnDone")
   return last.message
@@ -40,7 +40,7 @@ describe("TestChatModel", () => {
         const parts = yield* turn()
         assert.deepStrictEqual(parts[0], { _tag: "TextDelta", text: "Hello" })
         assert.lengthOf(parts, 2)
-        const message = done(parts)
+        const message = finishTurn(parts)
         assert.strictEqual(Message.text(message), "Hello")
         assert.strictEqual(message.stopReason, "stop")
         assert.strictEqual(message.model, "scripted")
@@ -59,14 +59,14 @@ describe("TestChatModel", () => {
           { _tag: "ToolCallStart", id: "mine", name: "ask" },
           { _tag: "ToolCallDelta", id: "mine", delta: "{}" }
         ])
-        const message = done(parts)
+        const message = finishTurn(parts)
         assert.deepStrictEqual(message.toolCalls, [
           { id: "call-1", name: "look", arguments: { at: "it" } },
           { id: "mine", name: "ask", arguments: {} }
         ])
         assert.strictEqual(message.stopReason, "toolCalls")
         assert.strictEqual(Message.reasoning(message), "hm")
-        assert.deepStrictEqual(Message.callIds(done(yield* turn())), ["call-2"])
+        assert.deepStrictEqual(Message.callIds(finishTurn(yield* turn())), ["call-2"])
       }).pipe(
         Effect.provide(
           TestChatModel.script([
@@ -100,7 +100,7 @@ describe("TestChatModel", () => {
         )
         const pieces = yield* turn()
         assert.deepStrictEqual(tags(pieces), ["TextDelta", "TextDelta", "TurnDone"])
-        assert.strictEqual(Message.text(done(pieces)), "It has shipped.")
+        assert.strictEqual(Message.text(finishTurn(pieces)), "It has shipped.")
       }).pipe(
         Effect.provide(
           TestChatModel.script([
@@ -114,7 +114,7 @@ describe("TestChatModel", () => {
 
     it.effect("can be malformed, raw, hosted, cut by length, and billed", () =>
       Effect.gen(function* () {
-        const malformed = done(yield* turn())
+        const malformed = finishTurn(yield* turn())
         assert.deepStrictEqual(malformed.malformedToolCalls, [
           { id: "call-1", name: "f", raw: "{oops", problem: "the arguments are not a JSON object" }
         ])
@@ -126,15 +126,15 @@ describe("TestChatModel", () => {
           { _tag: "ToolCallDelta", id: "call-2", delta: `{"q":"x"}` },
           { _tag: "TextDelta", text: "Found it." }
         ])
-        assert.deepStrictEqual(done(hosted).toolCalls, [])
-        assert.strictEqual(done(hosted).stopReason, "stop")
+        assert.deepStrictEqual(finishTurn(hosted).toolCalls, [])
+        assert.strictEqual(finishTurn(hosted).stopReason, "stop")
 
-        const cut = done(yield* turn())
+        const cut = finishTurn(yield* turn())
         assert.strictEqual(cut.stopReason, "length")
         assert.deepStrictEqual(cut.usage, Usage.make({ inputTokens: 1_000_000, cost: 3 }))
         assert.deepStrictEqual(cut.providerData, { signature: "s" })
 
-        assert.strictEqual(done(yield* turn()).id, "given")
+        assert.strictEqual(finishTurn(yield* turn()).id, "given")
       }).pipe(
         Effect.provide(
           TestChatModel.script(
@@ -158,7 +158,7 @@ describe("TestChatModel", () => {
 
     it.effect("takes its message's id from the IdGenerator", () =>
       Effect.gen(function* () {
-        assert.strictEqual(done(yield* turn()).id, "fixed")
+        assert.strictEqual(finishTurn(yield* turn()).id, "fixed")
       }).pipe(
         Effect.provide(TestChatModel.script(["Hello"])),
         Effect.provideService(IdGenerator.IdGenerator, () => "fixed")
@@ -167,8 +167,8 @@ describe("TestChatModel", () => {
 
     it.effect("may be made from the request, by an effect too", () =>
       Effect.gen(function* () {
-        assert.strictEqual(Message.text(done(yield* turn(request(Message.human("one"))))), "you said one")
-        assert.strictEqual(Message.text(done(yield* turn(request(Message.human("two"))))), "two, after a while")
+        assert.strictEqual(Message.text(finishTurn(yield* turn(request(Message.human("one"))))), "you said one")
+        assert.strictEqual(Message.text(finishTurn(yield* turn(request(Message.human("two"))))), "two, after a while")
       }).pipe(
         Effect.provide(
           TestChatModel.script([
@@ -181,7 +181,7 @@ describe("TestChatModel", () => {
   })
 
   describe("trouble", () => {
-    it.effect("fails after what was said, with an error of this model", () =>
+    it.effect("fails after the first parts, with an error of this model", () =>
       Effect.gen(function* () {
         const seen: Array<ChatModel.TurnPart> = []
         const error = yield* stream().pipe(
@@ -272,7 +272,7 @@ describe("TestChatModel", () => {
       }).pipe(Effect.provide(TestChatModel.script(["1", "2"])))
     )
 
-    it.effect("says what it was asked when it has no more turns, and no retry can help", () =>
+    it.effect("reports the request when it has no more turns, and no retry can help", () =>
       Effect.gen(function* () {
         yield* turn()
         const error = yield* Effect.flip(
@@ -310,7 +310,7 @@ describe("TestChatModel", () => {
       Effect.gen(function* () {
         const layer = TestChatModel.script(["one", "two"])
         const both = Effect.provide(
-          Effect.map(Effect.all([turn(), turn()]), (turns) => turns.map((parts) => Message.text(done(parts)))),
+          Effect.map(Effect.all([turn(), turn()]), (turns) => turns.map((parts) => Message.text(finishTurn(parts)))),
           layer
         )
         assert.deepStrictEqual(yield* both, ["one", "two"])
@@ -320,7 +320,9 @@ describe("TestChatModel", () => {
 
     it.effect("reactive: answers forever, by request and index", () =>
       Effect.gen(function* () {
-        const texts = yield* Effect.forEach([1, 2, 3], () => Effect.map(turn(), (parts) => Message.text(done(parts))))
+        const texts = yield* Effect.forEach([1, 2, 3], () =>
+          Effect.map(turn(), (parts) => Message.text(finishTurn(parts)))
+        )
         assert.deepStrictEqual(texts, ["0 Hi", "1 Hi", "2 Hi"])
         assert.strictEqual(yield* TestChatModel.unused, 0)
       }).pipe(Effect.provide(TestChatModel.reactive(({ messages }, index) => `${index} ${Message.text(messages[0]!)}`)))

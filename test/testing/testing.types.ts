@@ -34,7 +34,7 @@ TestChatModel.script([
   (request) => request.systemPrompt,
   (request) => Effect.succeed(TestChatModel.text(request.purpose))
 ])
-// @ts-expect-error a call needs a name, or what the model wrote
+// @ts-expect-error a call needs a name, or the model's raw text
 TestChatModel.calls([{ arguments: {} }])
 // @ts-expect-error a turn can need nothing
 TestChatModel.script([() => Effect.map(TestChatModel.unused, String)])
