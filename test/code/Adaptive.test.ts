@@ -1,4 +1,4 @@
-/** The row of `Adaptive` in the table of docs/patterns.md, and what a person is asked about. */
+/** The row of `Adaptive` in the table of docs/patterns.md, and its questions to a person. */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -45,7 +45,7 @@ const usual: ReadonlyArray<Call> = [
   ["sum", { left: 20, right: 22 }]
 ]
 
-/** Makes these calls, one a turn, and then says what the last one gave. */
+/** Makes these calls, one a turn, and answers with the last result. */
 const makeModel = (calls = usual, onTurn: (turn: number) => TestChatModel.Turn | undefined = () => undefined) => {
   const count = { turns: 0, offered: [] as ReadonlyArray<string> }
   const model = TestChatModel.reactive(({ messages, systemPrompt, tools }) => {
@@ -79,7 +79,7 @@ const approveAll = Effect.fnUntraced(function* <E, R>(
   return { result, asked }
 })
 
-/** Somebody who approves all, and keeps what was asked. */
+/** A person who approves all requests, and keeps them. */
 const approver = () => {
   const requests: Array<Approval.Request> = []
   const layer = Layer.succeed(Approval.Approvals, {

@@ -1,4 +1,4 @@
-/** Code mode at the agent's door: what the model sees, what scripts reach, and what a resumed run repeats. */
+/** Code mode at the agent's door: the model's view, the reach of scripts, and repeated work in a resumed run. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import {
@@ -48,7 +48,7 @@ const pay = (log: Array<string>) =>
 const toolTexts = (messages: ReadonlyArray<Message.Message>): ReadonlyArray<string> =>
   messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
 
-/** A model that runs scripts, one a turn, and then says what the last one gave. */
+/** A model that runs scripts, one a turn, and answers with the last result. */
 const scripted = (scripts: ReadonlyArray<string>, onRequest: (request: ChatModel.ModelRequest) => void = () => {}) =>
   TestChatModel.reactive((request) => {
     onRequest(request)
@@ -88,7 +88,7 @@ layer(NodeScripts.layer())("code mode", (it) => {
       scripted(scripts)
     )
 
-  it.effect("gives the model what a script returns and prints, in place of the results of its calls", () =>
+  it.effect("gives the model a script's return value and output, in place of the results of its calls", () =>
     Effect.gen(function* () {
       const { messages, text } = yield* runOnce(
         [
@@ -122,7 +122,7 @@ layer(NodeScripts.layer())("code mode", (it) => {
     })
   )
 
-  it.effect("takes the spellings of a tool's name, and names what is wrong with a call", () =>
+  it.effect("accepts the spellings of a tool's name, and names the problem of a call", () =>
     Effect.gen(function* () {
       const { text } = yield* runOnce([
         "const fail = (p) => p.catch((e) => [e.name, e.reason, e.message]); return [await tools.Echo({ word: 'x' }), await fail(tools.nope({})), await fail(tools.echo('x')), await fail(tools.echo({ text: 'x' })), await fail(tools.run_script({ script: 'return 1' }))]"
@@ -160,7 +160,7 @@ layer(NodeScripts.layer())("code mode", (it) => {
     })
   )
 
-  it.effect("tells the model of a failure, with what was done and printed before it", () =>
+  it.effect("tells the model of a failure, with the finished calls and the output before it", () =>
     Effect.gen(function* () {
       const log: Array<string> = []
       const { text } = yield* runOnce(
@@ -178,7 +178,7 @@ layer(NodeScripts.layer())("code mode", (it) => {
     })
   )
 
-  it.effect("stores what scripts keep, for later scripts of the thread", () =>
+  it.effect("stores values of scripts for later scripts of the thread", () =>
     Effect.gen(function* () {
       const { text } = yield* runOnce([
         "await store('seen', [1, 2]); return await load('other')",
@@ -284,7 +284,7 @@ layer(NodeScripts.layer())("code mode", (it) => {
         "await tools.page({}); await tools.pay({ to: 'Eve' }); return 2"
       ]
       const { pending, stopReason } = yield* Effect.provide(Agent.run(agent, "go"), scripted(scripts))
-      // What stays on this machine asks nothing before the page.
+      // Calls that stay on this machine ask nothing before the page.
       assert.deepStrictEqual([stopReason, log], ["suspended", ["pay Ada"]])
       assert.include(pending[0]?.description ?? "", "page")
     })

@@ -1,4 +1,4 @@
-/** Scripts in threads: what they see, what they can't reach, and that each of them ends. */
+/** Scripts in threads: their globals, the limits of their reach, and their ends. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { CodeMode, Scripts } from "effect-deepagents/code"
@@ -7,9 +7,9 @@ import { sampled } from "../scale.ts"
 import { escapes, hangs } from "./attacks.ts"
 import { run, type Seen } from "./scripts.ts"
 
-const seen = (): Seen => ({ calls: [], lines: [] })
+const makeSeen = (): Seen => ({ calls: [], lines: [] })
 
-/** What would show that a script has a value of the host. */
+/** Signs that a script has a value of the host. */
 const ofHost = /execPath|"PATH"|root:x:|\[object process\]|uid=\d/
 
 layer(NodeScripts.layer())("a script", (it) => {
@@ -25,7 +25,7 @@ layer(NodeScripts.layer())("a script", (it) => {
 
   it.effect("calls tools, prints lines and names phases", () =>
     Effect.gen(function* () {
-      const noted = seen()
+      const noted = makeSeen()
       const value = yield* run(
         "phase('one'); const all = await Promise.all([1, 2].map((n) => tools.a({ n }))); text('got', all.length, { x: 1 }); console.log(await tools.anyOther()); return all",
         { seen: noted }
@@ -50,7 +50,7 @@ layer(NodeScripts.layer())("a script", (it) => {
 
   it.effect("goes on beside a task of `parallel` and an item of `pipeline` that fail, and prints the failures", () =>
     Effect.gen(function* () {
-      const noted = seen()
+      const noted = makeSeen()
       const answer = (name: string) =>
         name === "b" ? Effect.fail({ name: "ToolError", message: "no" }) : Effect.succeed(name)
       const value = yield* run(
@@ -185,7 +185,7 @@ layer(NodeScripts.layer())("a script", (it) => {
 
   it.effect("may make so many calls, catches the refusal of the next, and no more reach the host", () =>
     Effect.gen(function* () {
-      const noted = seen()
+      const noted = makeSeen()
       const source = "let n = 0; try { for (;;) { await tools.a({}); n++ } } catch (e) { return [n, e.name] }"
       assert.deepStrictEqual(yield* run(source, { limits: { calls: 3 }, seen: noted }), [3, "LimitError"])
       assert.strictEqual(noted.calls.length, 3)
@@ -197,11 +197,11 @@ layer(NodeScripts.layer())("a script", (it) => {
       escapes,
       (source) =>
         Effect.gen(function* () {
-          const noted = seen()
+          const noted = makeSeen()
           const exit = yield* Effect.exit(run(source, { limits: { time: 400 }, seen: noted }))
           const said = JSON.stringify([Exit.isSuccess(exit) ? exit.value : String(exit.cause), noted.lines])
           assert.notMatch(said, ofHost, source)
-          // Whatever a script forges is a call that it may make.
+          // A forged call is a call that the script may make anyway.
           assert.isEmpty(
             noted.calls.filter((name) => !["a", "b", "agent", "x", "constructor", "__proto__"].includes(name)),
             source

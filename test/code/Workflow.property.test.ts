@@ -8,7 +8,7 @@ import * as journal from "../core/journal.ts"
 import { isFull, scaled } from "../scale.ts"
 import { asking, makeWorld, rounds, runInput, stoppedBy, tasksOf, twice, type World } from "./workflows.ts"
 
-const said = (tasks: ReadonlyArray<string>) => tasks.map((task) => `said ${task}`)
+const answersOf = (tasks: ReadonlyArray<string>) => tasks.map((task) => `said ${task}`)
 
 /** Values of an arbitrary, the same ones each time. */
 const samples = <A>(arbitrary: fc.Arbitrary<A>, count: number): ReadonlyArray<A> =>
@@ -35,7 +35,7 @@ layer(NodeScripts.layer({ warm: 2 }))("a workflow", (it) => {
         assert.strictEqual(error.finished + error.inFlight.length + error.notBegun, tasks.length, where)
         assert.isAtMost(error.inFlight.length, limits.concurrency, where)
         const { output } = yield* runInput(world, stored, { script })
-        assert.deepStrictEqual(output?.value, said(tasks), where)
+        assert.deepStrictEqual(output?.value, answersOf(tasks), where)
         assert.deepStrictEqual([twice(world.turns), twice(world.acts)], [[], []], where)
       }
     })
@@ -92,7 +92,7 @@ layer(NodeScripts.layer({ warm: 2 }))("a workflow", (it) => {
             assert.strictEqual(error.reason, "Script")
           }
           const { output } = yield* runInput(world, stored, { script: scriptOf(lines.length + 1) })
-          assert.deepStrictEqual(output?.value, said(["a", "b", "c", "d", "e", "e", "f"]))
+          assert.deepStrictEqual(output?.value, answersOf(["a", "b", "c", "d", "e", "e", "f"]))
           const where = `${at}, ${second}`
           assert.strictEqual(world.turns.length, 7 * rounds, where)
           assert.strictEqual(world.acts.length, 7 * (rounds - 1), where)
@@ -138,7 +138,7 @@ layer(NodeScripts.layer({ warm: 2 }))("a workflow", (it) => {
         const { output } = yield* runInput(last, journal.stored(entries), {
           script: scriptOf({ tasks: all, verify: true })
         })
-        assert.deepStrictEqual(output?.value, said(all.map((one) => `verify said ${one}`)))
+        assert.deepStrictEqual(output?.value, answersOf(all.map((one) => `verify said ${one}`)))
         const where = JSON.stringify(edits)
         assert.deepStrictEqual(twice(last.acts), [], where)
         assert.isAtMost(twice(last.turns).length, concurrency * edits.length, where)

@@ -1,4 +1,4 @@
-/** Workflows at their door: what a script returns, what stops it, and what another input on the thread goes on with. */
+/** Workflows at their door: results, failures, and another input on the thread. */
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, HashMap, Layer, Schema, Stream } from "effect"
 import { Agent, Approval, Message, Middleware, Question, Tool, ToolContext, ToolOutput } from "effect-deepagents"
@@ -24,7 +24,7 @@ import {
 
 const quota = { _tag: "QuotaExhausted" } as const
 
-const said = (tasks: ReadonlyArray<string>) => tasks.map((task) => `said ${task}`)
+const answersOf = (tasks: ReadonlyArray<string>) => tasks.map((task) => `said ${task}`)
 
 /** A worker that asks a person before it answers, if its task is a question. */
 const asker = (world: World) => {
@@ -122,7 +122,7 @@ layer(NodeScripts.layer({ warm: 2 }))("Workflow", (it) => {
   })
 
   describe("an input on the thread", () => {
-    it.effect("raises a limit, and finds what the one before it did", () =>
+    it.effect("raises a limit, and finds the work of the input before", () =>
       Effect.gen(function* () {
         const world = makeWorld()
         const stored = journal.stored()
@@ -134,7 +134,7 @@ layer(NodeScripts.layer({ warm: 2 }))("Workflow", (it) => {
         assert.include(error.message, "4 finished, 0 in flight, 2 asked for and not begun")
         assert.strictEqual(world.turns.length, 4 * rounds)
         const { output } = yield* runInput(world, stored, { script, limits: { agents: 6 } })
-        assert.deepStrictEqual(output, { value: said(tasks), agents: 6, replayed: 4 })
+        assert.deepStrictEqual(output, { value: answersOf(tasks), agents: 6, replayed: 4 })
         assert.deepStrictEqual(twice(world.turns), [])
       })
     )
@@ -197,7 +197,7 @@ layer(NodeScripts.layer({ warm: 2 }))("Workflow", (it) => {
       })
     )
 
-    it.effect("is told with the words of the provider, and says what is unfinished", () =>
+    it.effect("reports the provider's words, and the unfinished work", () =>
       Effect.gen(function* () {
         const world = makeWorld()
         const limits = { concurrency: 2 }
@@ -248,7 +248,7 @@ layer(NodeScripts.layer({ warm: 2 }))("Workflow", (it) => {
           const decisions = result.pending.map((one) => Approval.respond(one, "yes"))
           result = yield* Effect.provide(Agent.resume(workflow, { ...inThread, decisions }), layers)
         }
-        assert.deepStrictEqual(result.output?.value, said(tasks))
+        assert.deepStrictEqual(result.output?.value, answersOf(tasks))
         assert.deepStrictEqual(twice(world.turns), [])
       })
     )

@@ -1,4 +1,4 @@
-/** Scripts that fail and are corrected: wherever one fails, the corrected script repeats nothing that was done. */
+/** Failed scripts and their corrections: at any place of failure, the corrected script repeats no finished call. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Agent, Approval, Message, Tool, ToolError } from "effect-deepagents"
@@ -8,13 +8,13 @@ import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { isFull } from "../scale.ts"
 
-/** What the world saw, and the calls that fail in it. */
+/** The effects outside, and the calls that fail. */
 interface World {
   readonly did: Array<string>
   readonly broken: Set<string>
 }
 
-/** The lines of a script, each with what it does. */
+/** The lines of a script, each with its effect. */
 const lines = [
   [`said.push(await tools.act({ on: "a" }))`, ["act a"]],
   [`said.push(await tools.look({ on: "b" }))`, ["look b"]],

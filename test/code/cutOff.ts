@@ -19,12 +19,12 @@ export const effects = [
 ]
 
 const script = `
-const told = (work) => work.catch((error) => error.reason)
-const first = await Promise.all([1, 2, 3, 4].map((n) => told(tools.act({ n }))))
-const helped = await told(agent("sub"))
-const paid = await told(tools.pay({ to: "Ada" }))
+const reasonOf = (work) => work.catch((error) => error.reason)
+const first = await Promise.all([1, 2, 3, 4].map((n) => reasonOf(tools.act({ n }))))
+const helped = await reasonOf(agent("sub"))
+const paid = await reasonOf(tools.pay({ to: "Ada" }))
 const last = []
-for (let n = 10; n < 14; n++) last.push(await told(tools.act({ n })))
+for (let n = 10; n < 14; n++) last.push(await reasonOf(tools.act({ n })))
 return { first, helped, paid, last, chance: Math.random() }`
 
 /** The result of the script. */

@@ -28,7 +28,7 @@ export const program: fc.Arbitrary<string> = fc
     const few = (one: fc.Arbitrary<string>) => fc.array(one, { maxLength: 3 })
     const name = fc.constantFrom(...names)
     const key = fc.constantFrom(...keys)
-    /** Expressions of one kind: those of a plain function have no await. */
+    /** Expressions of one kind: expressions of a plain function have no await. */
     const expressions = (inner: fc.Arbitrary<string>): ReadonlyArray<fc.Arbitrary<string>> => [
       fc.tuple(inner, key).map(([of, at]) => `(${of})?.${at}`),
       fc.tuple(inner, key).map(([of, at]) => `(${of}).${at}`),

@@ -1,4 +1,4 @@
-/** Scripts that are cut off at one of their effects: no effect happens twice, and what is unknown is told. */
+/** Scripts that are cut off at one of their effects: no effect happens twice, and unknown outcomes are reported. */
 import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -18,7 +18,7 @@ const check = (at: number, did: ReadonlyArray<string>, text: string): void => {
   assert.deepStrictEqual([...did].toSorted(), [...effects].toSorted(), `cut off at ${at}`)
   const { first, helped, last, paid } = resultOf(text.slice(text.indexOf("{")))
   const told = [...first, helped, paid, ...last]
-  // What is cut off in the sub-agent is told to its model.
+  // The sub-agent's model is told of its cut-off calls.
   const unknown = told.filter((one) => one === "UnknownOutcome")
   assert.isAtMost(unknown.length, at <= 4 ? 4 : at === 5 ? 0 : 1, `cut off at ${at}`)
   assert.isAbove(unknown.length, at === 5 ? -1 : 0, `cut off at ${at}`)

@@ -1,4 +1,4 @@
-/** Generated scripts under review: the effects after an approval are those that were shown, after a denial there are none. */
+/** Generated scripts under review: the effects after an approval are the shown ones, after a denial there are no effects. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Approval, Json } from "effect-deepagents"
@@ -103,7 +103,7 @@ layer(NodeScripts.layer({ warm: 2 }))("a generated script under review", (it) =>
           const calls: Array<Shown["effects"][number]> = []
           let shown: Shown = { effects: [], changes: [] }
           let before: Texts | undefined
-          /** Checks that since the last look exactly what was shown has happened. */
+          /** Checks that since the last look exactly the shown effects have happened. */
           const check = (now: Texts) => {
             assert.deepStrictEqual(changesOf(before ?? now, now), shown.changes, source)
             assert.deepStrictEqual(sorted(calls.splice(0)), sorted(shown.effects), source)
@@ -113,7 +113,7 @@ layer(NodeScripts.layer({ warm: 2 }))("a generated script under review", (it) =>
             Effect.gen(function* () {
               check(yield* snapshot)
               const isApproved = (at + part) % 3 !== 0
-              // The arguments of these requests are those of `questionOf`.
+              // The arguments of these requests come from `questionOf`.
               shown = isApproved ? (request.arguments as unknown as Shown) : { effects: [], changes: [] }
               seen.parts++
               seen.effects += shown.effects.length

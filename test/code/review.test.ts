@@ -1,4 +1,4 @@
-/** Scripts that a person reviews: what happens is what was shown, and nothing happens before or without an approval. */
+/** Scripts that a person reviews: only the shown effects happen, and only after an approval. */
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -13,7 +13,7 @@ import { runAll, snapshot } from "./reviewed.ts"
 const approve = () => Effect.succeed(true)
 
 layer(NodeScripts.layer())("a script under review", (it) => {
-  it.effect("is asked about once, with a list and diffs, and does what was shown", () =>
+  it.effect("asks once, with a list and diffs, and performs the shown effects", () =>
     Effect.gen(function* () {
       const did: Array<string> = []
       const script = `
@@ -57,7 +57,7 @@ layer(NodeScripts.layer())("a script under review", (it) => {
     })
   )
 
-  it.effect("asks about what follows a result that nobody knows as another part", () =>
+  it.effect("asks about effects behind an unpredictable result as another part", () =>
     Effect.gen(function* () {
       const did: Array<string> = []
       const script = `
@@ -85,7 +85,7 @@ layer(NodeScripts.layer())("a script under review", (it) => {
     })
   )
 
-  it.effect("is refused in the rehearsal what rules refuse", () =>
+  it.effect("the rehearsal refuses the calls that rules refuse", () =>
     Effect.gen(function* () {
       const did: Array<string> = []
       const script = `
@@ -118,7 +118,7 @@ layer(NodeScripts.layer())("a script under review", (it) => {
   it.effect("is stopped at an effect that was not shown", () =>
     Effect.gen(function* () {
       const did: Array<string> = []
-      // The copy of a thread's clock is the same in both runs; what the host's files say is not.
+      // The copy of a thread's clock is the same in both runs; the host's files differ.
       const script = `
         await tools.post({ text: "one" })
         const text = await tools.read_file({ file_path: "/b.txt" })
@@ -162,7 +162,7 @@ const runChild = (folder: string, killAt: number) =>
     child.on("exit", () => resolve())
   })
 
-/** What happens in a run that nothing cuts off. */
+/** The effects of an uninterrupted run. */
 const happens = ["look", "ask 1", "post one", "post two", "roll 1", "ask 1", "post 3", "post 4"]
 
 describe("a process that is killed in a script under review", () => {

@@ -73,13 +73,13 @@ export const makeAgent = ({ calls = [], did, onEffect = () => Effect.void }: Wor
 
 /** A script of two parts. A call that was cut off is looked at, and not repeated. */
 export const crashScript = `
-  const told = (work) => work.catch((error) => error.reason)
+  const reasonOf = (work) => work.catch((error) => error.reason)
   await tools.look({})
-  const first = [await told(tools.post({ text: "one" })), await told(tools.post({ text: "two" }))]
+  const first = [await reasonOf(tools.post({ text: "one" })), await reasonOf(tools.post({ text: "two" }))]
   await tools.write_file({ file_path: "/n.txt", content: "new" })
-  const rolled = await told(tools.roll({ n: 1 }))
+  const rolled = await reasonOf(tools.roll({ n: 1 }))
   const last = []
-  for (const n of [3, 4]) last.push(await told(tools.post({ text: String(n) })))
+  for (const n of [3, 4]) last.push(await reasonOf(tools.post({ text: String(n) })))
   return [...first, rolled, ...last].join(" ")`
 
 export const modelOf = (script: string) =>

@@ -25,7 +25,7 @@ const rules = Middleware.make({
     Effect.succeed(calls.map(({ name }) => (name === "wait" ? Ruling.ask("rules", {}) : undefined)))
 })
 
-/** Runs both turns, and gives what each script saw. */
+/** Runs both turns, and returns the values that each script loaded. */
 const runTurns = (store: "thread" | "turn" | "call" | undefined, review: boolean) => {
   const agent = Agent.make({
     name: "coder",

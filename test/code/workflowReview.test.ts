@@ -90,7 +90,7 @@ layer(NodeScripts.layer({ warm: 2 }))("a workflow under review", (it) => {
     })
   )
 
-  it.effect("asks about what an edit adds, and repeats nothing", () =>
+  it.effect("asks about the additions of an edit, and repeats nothing", () =>
     Effect.gen(function* () {
       const world = makeWorld()
       const stored = journal.stored()
@@ -133,7 +133,7 @@ layer(NodeScripts.layer({ warm: 2 }))("a workflow under review", (it) => {
     })
   )
 
-  it.effect("begins what was shown since the last look, whatever its script and the decisions are", () =>
+  it.effect("begins only calls that were shown since the last look, for any script and decisions", () =>
     Effect.gen(function* () {
       const statement: fc.Arbitrary<string> = fc.oneof(
         fc.constantFrom("a", "b", "c").map((task) => `s += (await agent("${task}" + s.length)).length`),

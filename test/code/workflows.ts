@@ -1,4 +1,4 @@
-/** A workflow over workers that act in each of their turns, and notes of what the world saw of them. */
+/** A workflow over workers that act in each of their turns, and notes of their effects. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Agent, type ChatModel, Message, type ModelError, Tool } from "effect-deepagents"
@@ -6,7 +6,7 @@ import { Workflow } from "effect-deepagents/code"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as journal from "../core/journal.ts"
 
-/** What the world saw: turns that models were asked for, turns that were refused, and effects of tools. */
+/** The effects: requested turns, refused turns and effects of tools. */
 export interface World {
   readonly turns: Array<string>
   readonly refused: Array<string>
