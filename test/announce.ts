@@ -8,7 +8,7 @@ import * as Redis from "./servers/redis.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** A folder for what the files of one run share. It is removed after them. */
+    /** A folder for the shared files of one run. It is removed at the end. */
     readonly sharedFolder: string
   }
 }

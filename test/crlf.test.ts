@@ -1,4 +1,4 @@
-/** Files that were checked out on Windows: lines that end with `\r\n` say what those with `\n` say. */
+/** Files that were checked out on Windows: lines that end with `\r\n` mean the same as lines with `\n`. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Agent, Backend } from "effect-deepagents"

@@ -50,7 +50,7 @@ describe("house rules", () => {
   })
 
   it("a value is named by a noun; public names are read behind their module", () => {
-    const vague = "const found = 1; export const stored = 2; for (const given of all) { let said = () => {} }"
+    const vague = "const found = 1; export const stored = 2; for (const given of all) { let said = function () {} }"
     expect(reported("noun-for-value", vague)).toBe(3)
     expect(reported("noun-for-value", "const entry = { found: 1 }; const { kept } = entry; const askedCount = 1")).toBe(
       0
@@ -59,7 +59,7 @@ describe("house rules", () => {
 
   it("a table is looked up by its own keys only", () => {
     for (const open of [
-      "const table: { readonly [name: string]: number } = { a: 1 }; const read = (key) => table[key]",
+      "const table: { readonly [name: string]: number } = { a: 1 }; const readKey = (key) => table[key]",
       "export const table: Record<string, number> = { a: 1 }; f(table[event.type] ?? 0)",
       "const table: Readonly<Record<string, number>> = {}; Object.hasOwn(table, key) ? table[key] : undefined"
     ]) {

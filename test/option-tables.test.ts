@@ -18,7 +18,7 @@ describe("tables of options", () => {
     expect(writeTables(padded, tableOf)).toBe(padded)
   })
 
-  it("are found where they are written by hand", () => {
+  it("are found if they are written by hand", () => {
     const known = new Map([["Budget.make", new Set(["tokens", "cost", "time", "rounds"])]])
     const byHand = (page: string) => findHandwritten(page, known)
     expect(byHand(whole)).toEqual([])

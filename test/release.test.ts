@@ -35,7 +35,7 @@ describe("the entry in the registry of the Agent Client Protocol", () => {
   const entry = JSON.parse(readFileSync("scripts/registry/agent.json", "utf8"))
 
   it("follows the registry's rules, and has the version of the package", () => {
-    // The rules are those of `agent.schema.json` and CONTRIBUTING.md of the registry, of November 2026.
+    // The rules come from `agent.schema.json` and CONTRIBUTING.md of the registry, of November 2026.
     const known = ["id", "name", "version", "description", "repository", "website", "authors", "license", "license_url"]
     assert.containsAllKeys(entry, ["id", "name", "version", "description", "license_url", "distribution"])
     assert.deepStrictEqual(

@@ -1,7 +1,4 @@
-/**
- * The seed of all property tests, so that two runs of a commit try the same values. `TEST_SEED=random` tries new ones, and a
- * number those of an earlier run.
- */
+/** The seed of all property tests, so that two runs of a commit try the same values. `TEST_SEED=random` tries new values, and a number repeats an earlier run. */
 import * as fc from "fast-check"
 
 const seed = process.env["TEST_SEED"] ?? "1"

@@ -1,8 +1,8 @@
 /**
  * An event-loop watchdog: how long a piece of work keeps everything else in its thread waiting.
  *
- * What counts is the thread's own CPU time between two ticks of a timer: other processes and threads cost wall time, not
- * that. Collections of garbage are taken out; whose garbage it was is not known.
+ * It counts the thread's own CPU time between two ticks of a timer: other processes and threads cost wall time only.
+ * Collections of garbage are left out, since their cause is not known.
  */
 import { PerformanceObserver, type PerformanceEntry } from "node:perf_hooks"
 import { Effect } from "effect"
@@ -66,10 +66,10 @@ const referenceText = JSON.stringify(
   Array.from({ length: 10_000 }, (_, id) => ({ id, name: `name ${id}`, tags: ["a", "b"] }))
 )
 
-/** What reading `referenceText` ten times takes where the limits were set, in CPU milliseconds. */
+/** The CPU milliseconds for ten reads of `referenceText` on the machine of the limits. */
 const referenceMillis = 45
 
-/** How many times slower this machine is now than the one where the limits were set; at least 1. */
+/** How many times slower this machine is now than the machine of the limits; at least 1. */
 const slowness = (): number => {
   const readings = Array.from({ length: 3 }, () => {
     const before = cpuMillis()
@@ -79,7 +79,7 @@ const slowness = (): number => {
   return Math.max(1, Math.min(...readings) / referenceMillis)
 }
 
-/** What an effect gives, and for how long it kept the event loop at most (CPU milliseconds). */
+/** The result of an effect, and the longest time that it kept the event loop (CPU milliseconds). */
 const timed = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<readonly [A, number], E, R> =>
   Effect.gen(function* () {
     const watch = begin()

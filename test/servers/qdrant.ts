@@ -108,7 +108,7 @@ type Answer = readonly [status: number, body: unknown]
 const good = (result: unknown): Answer => [200, { result, status: "ok", time: 0 }]
 const missing: Answer = [404, { status: { error: "Not found: Collection doesn't exist!" } }]
 
-const read = <A>(schema: Schema.Codec<A, unknown>, body: unknown): A =>
+const decodeBody = <A>(schema: Schema.Codec<A, unknown>, body: unknown): A =>
   Schema.decodeUnknownSync(schema, { onExcessProperty: "error" })(body)
 
 const answer = (collections: Map<string, Collection>, method: string, path: string, body: unknown): Answer => {
@@ -116,7 +116,7 @@ const answer = (collections: Map<string, Collection>, method: string, path: stri
     /^\/collections\/([a-zA-Z0-9_-]{1,255})(\/[a-z/]+)?(?:\?wait=true)?$/.exec(path) ?? []
   const collection = collections.get(name)
   if (`${method} ${rest}` === "PUT ") {
-    const { vectors } = read(bodies.create, body)
+    const { vectors } = decodeBody(bodies.create, body)
     if (collection !== undefined) return [409, { status: { error: "already exists" } }]
     collections.set(name, { size: "size" in vectors ? Number(vectors.size) : undefined, points: new Map() })
     return good(true)
@@ -128,10 +128,10 @@ const answer = (collections: Map<string, Collection>, method: string, path: stri
     case "DELETE ":
       return good(collections.delete(name))
     case "PUT /index":
-      read(bodies.index, body)
+      decodeBody(bodies.index, body)
       return good({ status: "completed" })
     case "PUT /points":
-      for (const point of read(bodies.put, body).points) {
+      for (const point of decodeBody(bodies.put, body).points) {
         if (Array.isArray(point.vector) && point.vector.length !== collection.size)
           return [400, "Vector dimension error"]
         collection.points.set(point.id, point)
@@ -139,23 +139,23 @@ const answer = (collections: Map<string, Collection>, method: string, path: stri
       return good({ status: "completed" })
     case "POST /points":
       return good(
-        read(bodies.get, body)
+        decodeBody(bodies.get, body)
           .ids.flatMap((id) => collection.points.get(id) ?? [])
           .map(show)
       )
     case "POST /points/scroll": {
-      const { filter, limit, offset } = read(bodies.scroll, body)
+      const { filter, limit, offset } = decodeBody(bodies.scroll, body)
       const sorted = points.filter((point) => holds(point, filter)).sort((left, right) => (left.id < right.id ? -1 : 1))
       const from = sorted.filter(({ id }) => offset === null || id >= offset)
       return good({ points: from.slice(0, limit).map(show), next_page_offset: from[limit]?.id ?? null })
     }
     case "POST /points/delete": {
-      const { filter } = read(bodies.remove, body)
+      const { filter } = decodeBody(bodies.remove, body)
       for (const point of points) if (holds(point, filter)) collection.points.delete(point.id)
       return good({ status: "completed" })
     }
     case "POST /points/query": {
-      const { filter, limit, query } = read(bodies.query, body)
+      const { filter, limit, query } = decodeBody(bodies.query, body)
       const score = makeScore(points, query)
       const scored = points
         .filter((point) => holds(point, filter))
