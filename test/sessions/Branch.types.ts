@@ -24,5 +24,5 @@ expectTypeOf<Effect.Error<typeof leftByOwn>>().toEqualTypeOf<
 >()
 expectTypeOf<Effect.Services<typeof leftByOwn>>().toEqualTypeOf<SessionStore.SessionStore | Budget>()
 
-// @ts-expect-error -- there is no summary without one who writes it
+// @ts-expect-error -- a summary needs a model
 Branch.leave("t", { to: null })

@@ -73,7 +73,7 @@ describe("Chat", () => {
     )
   )
 
-  it.effect("begins anew by reset, and goes on from a summary by compact; what was said stays in the thread", () =>
+  it.effect("begins anew by reset, and goes on from a summary by compact; earlier messages stay in the thread", () =>
     Effect.gen(function* () {
       const chat = yield* Chat.make(agent, "t")
       assert.strictEqual(yield* chat.compact(Branch.summarizer), undefined)

@@ -27,7 +27,7 @@ const faulty = (around: (append: SessionStore.Service["append"]) => SessionStore
   )
 
 describe("SessionStore.journal", () => {
-  it.effect("a run goes on with what the thread has come to: messages, state, usage", () => {
+  it.effect("a run goes on with the thread's messages, state and usage", () => {
     const count = AgentState.slot("count", { schema: Schema.Finite, initial: 0 })
     const add = Tool.make("add", {
       description: "",
@@ -138,7 +138,7 @@ describe("SessionStore.journal", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("of two runs on one thread, the one that is late fails with a conflict", () =>
+  it.effect("of two runs on one thread, the later one fails with a conflict", () =>
     Effect.gen(function* () {
       const open = Journal.Journal.use((journal) => journal.open("t"))
       const first = yield* open
@@ -178,7 +178,7 @@ describe("SessionStore.journal", () => {
     }).pipe(Effect.provide([TestChatModel.script(["1", "2", "3", "4"]), sessions]))
   )
 
-  it.effect("what was said of a turn that was asked for again is left out", () =>
+  it.effect("leaves out the partial answer of a turn that was asked again", () =>
     Effect.gen(function* () {
       const thread = yield* Journal.Journal.use((journal) => journal.open("t"))
       yield* thread.append([
@@ -207,7 +207,7 @@ describe("SessionStore.journal", () => {
 })
 
 describe("an append that was refused", () => {
-  it.effect("is made again if the thread is back where it should be, and not told as done", () =>
+  it.effect("is repeated if the thread is back at its place, and not reported as done", () =>
     Effect.gen(function* () {
       const thread: SessionStore.Thread = {
         threadId: "t",

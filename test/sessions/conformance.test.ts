@@ -4,7 +4,7 @@ import { isFull } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"
 
-/** The checks of a store on a server: what comes of a long thread is seen without a server, too. */
+/** The checks of a store on a server. Long threads are checked without a server. */
 const checksOf = <P, E, R>(subject: SessionConformance.Subject<P, E, R>) =>
   SessionConformance.suite(subject).filter(({ name }) => isFull || !name.includes("10,000 entries"))
 

@@ -37,12 +37,12 @@ const stores = {
   "a foreign client of sqlite": Effect.flatMap(foreignSqlite.place, (file) => built(foreignSqlite.layer(file)))
 }
 
-const said = (id: string, text = id): SessionStore.NewEntry => ({
+const makeEntry = (id: string, text = id): SessionStore.NewEntry => ({
   id,
   entry: { _tag: "Message", message: Message.human(text) }
 })
 
-const third = said("3", "three")
+const third = makeEntry("3", "three")
 
 const paid: Array<number> = []
 const pay = Tool.make("pay", {
@@ -68,27 +68,27 @@ const workingOn = (store: Store) => {
 
 const ada: Approval.Principal = { id: "ada" }
 
-/** Threads of each kind: plain, labelled, branched, archived, forked, with metadata, empty, and one that waits. */
+/** Threads of each kind: plain, labelled, branched, archived, forked, with metadata, empty, and waiting. */
 const fill = Effect.fnUntraced(function* (store: Store) {
   yield* TestClock.setTime(1_000)
   yield* store.create({ threadId: "plain", metadata: { title: "Ada's", n: [1, { a: null }] } })
-  yield* store.append("plain", { leaf: null, entries: [said("1", "one"), said("2", "two")] })
+  yield* store.append("plain", { leaf: null, entries: [makeEntry("1", "one"), makeEntry("2", "two")] })
   yield* TestClock.adjust("1 minute")
   yield* store.rewind("plain", "1")
   yield* store.append("plain", { leaf: "1", entries: [third] })
   yield* store.label("plain", "fork here", "2")
   yield* TestClock.adjust("1 minute")
   yield* store.fork("plain", { threadId: "fork", at: "3", metadata: { title: "a fork" } })
-  yield* store.append("fork", { leaf: "3", entries: [said("4", "four")] })
+  yield* store.append("fork", { leaf: "3", entries: [makeEntry("4", "four")] })
   yield* TestClock.adjust("1 minute")
   yield* store.fork("fork", { threadId: "fork of fork" })
   yield* store.create({ threadId: "removed" })
-  yield* store.append("removed", { leaf: null, entries: [said("r")] })
+  yield* store.append("removed", { leaf: null, entries: [makeEntry("r")] })
   yield* store.fork("removed", { threadId: "orphan" })
   yield* store.delete("removed")
   yield* TestClock.adjust("1 minute")
   yield* store.create({ threadId: "archived" })
-  yield* store.append("archived", { leaf: null, entries: [said("a", "put away")] })
+  yield* store.append("archived", { leaf: null, entries: [makeEntry("a", "put away")] })
   yield* store.archive("archived")
   yield* store.create({ threadId: "empty 'quoted' $$" })
   yield* TestClock.adjust("1 minute")
@@ -104,7 +104,7 @@ const fill = Effect.fnUntraced(function* (store: Store) {
 const ids = ["plain", "fork", "fork of fork", "orphan", "archived", "empty 'quoted' $$", "waiting"]
 
 /** All that a store says of its threads. */
-const told = Effect.fnUntraced(function* (store: Store) {
+const readStore = Effect.fnUntraced(function* (store: Store) {
   const listed = yield* store.list()
   const archived = yield* store.list({ archived: true })
   const threads = yield* Effect.forEach([...ids, "deepagents/inbox"], (threadId) =>
@@ -123,9 +123,9 @@ const told = Effect.fnUntraced(function* (store: Store) {
 const changesOf = (
   store: Store
 ): ReadonlyArray<Effect.Effect<unknown, { readonly reason: unknown; readonly message: string }>> => [
-  store.append("plain", { leaf: "3", entries: [said("9")] }),
-  store.append("plain", { leaf: "3", behind: "1", entries: [said("9")] }),
-  store.append("fork", { leaf: "4", entries: [said("9")] }),
+  store.append("plain", { leaf: "3", entries: [makeEntry("9")] }),
+  store.append("plain", { leaf: "3", behind: "1", entries: [makeEntry("9")] }),
+  store.append("fork", { leaf: "4", entries: [makeEntry("9")] }),
   store.create({ threadId: "new" }),
   store.create(),
   store.fork("plain"),
@@ -138,7 +138,7 @@ const changesOf = (
   store.import(
     Stream.fromIterable([
       JSON.stringify({ v: 1, threadId: "i", createdAt: 0, metadata: {}, archived: false, leaf: "i" }),
-      JSON.stringify({ v: 1, parentId: null, at: 0, ...said("i") })
+      JSON.stringify({ v: 1, parentId: null, at: 0, ...makeEntry("i") })
     ])
   )
 ]
@@ -146,13 +146,13 @@ const changesOf = (
 const copiesAll = Effect.fnUntraced(function* (from: Store, to: Store) {
   paid.length = 0
   yield* fill(from)
-  const before = yield* told(from)
+  const before = yield* readStore(from)
   assert.isTrue(before.hit)
   const copied = yield* SessionStore.copy(from, to, { name: "the 'new' store $$" })
   assert.deepStrictEqual([copied.threads, copied.copied], [ids.length + 1, ids.length + 1])
   assert.isAbove(copied.bytes, copied.entries * 20)
-  assert.deepStrictEqual(yield* told(to), before)
-  assert.deepStrictEqual(yield* told(from), before, "the source is read as before")
+  assert.deepStrictEqual(yield* readStore(to), before)
+  assert.deepStrictEqual(yield* readStore(from), before, "the source is read as before")
   assert.strictEqual((yield* to.info("fork")).origin?.threadId, "plain")
 
   for (const change of changesOf(from)) {
@@ -162,7 +162,7 @@ const copiesAll = Effect.fnUntraced(function* (from: Store, to: Store) {
   }
   const again = yield* from.append("plain", { leaf: "1", entries: [third] })
   assert.strictEqual(again.id, "3", "an append whose answer was lost may come again")
-  assert.deepStrictEqual(yield* told(from), before, "and nothing was changed")
+  assert.deepStrictEqual(yield* readStore(from), before, "and nothing was changed")
 
   // Who approves it in the source pays nothing, and in the target once.
   const decide = (store: Store) =>
@@ -196,18 +196,18 @@ const copiesAll = Effect.fnUntraced(function* (from: Store, to: Store) {
   assert.deepStrictEqual(paid, [7])
 
   // The target goes on, and a second copy changes nothing in it.
-  yield* to.append("plain", { leaf: "3", entries: [said("5")] })
-  const after = yield* told(to)
+  yield* to.append("plain", { leaf: "3", entries: [makeEntry("5")] })
+  const after = yield* readStore(to)
   const second = yield* SessionStore.copy(from, to, { name: "the 'new' store $$" })
   assert.deepStrictEqual(second, { ...copied, copied: 0 })
-  assert.deepStrictEqual(yield* told(to), after)
+  assert.deepStrictEqual(yield* readStore(to), after)
   const elsewhere = yield* Effect.flip(SessionStore.copy(from, yield* stores.memory, { name: "a third" }))
   assert.deepInclude(elsewhere, { operation: "copy", reason: { _tag: "Moved", to: "the 'new' store $$" } })
 
   assert.strictEqual(yield* SessionStore.reopen(from), "the 'new' store $$")
   assert.strictEqual(yield* SessionStore.reopen(from), undefined)
   yield* from.create({ threadId: "new" })
-  assert.strictEqual((yield* from.append("plain", { leaf: "3", entries: [said("9")] })).step, 3)
+  assert.strictEqual((yield* from.append("plain", { leaf: "3", entries: [makeEntry("9")] })).step, 3)
   yield* from.delete("plain")
 }, Effect.scoped)
 
@@ -239,7 +239,7 @@ const hold = <R>(
   )
 }
 
-/** Writers go on until the source refuses them: what was acknowledged is in the target, and nothing else. */
+/** Writers go on until the source refuses them: the target has the acknowledged entries, and nothing else. */
 const hasAllAcknowledged = Effect.fnUntraced(function* (from: Store, to: Store) {
   const acknowledged: Array<ReadonlyArray<string>> = []
   let count = 0
@@ -250,7 +250,7 @@ const hasAllAcknowledged = Effect.fnUntraced(function* (from: Store, to: Store) 
     for (;;) {
       const id = `${n}-${ids.length}`
       const outcome: Result.Result<SessionStore.Leaf, SessionError.SessionError> = yield* Effect.result(
-        from.append(threadId, { leaf, entries: [said(id)] })
+        from.append(threadId, { leaf, entries: [makeEntry(id)] })
       )
       if (Result.isSuccess(outcome)) {
         ids.push(id)
@@ -297,7 +297,7 @@ const start = (file: string, args: ReadonlyArray<string>) =>
   )
 
 /** Runs a process to its end. */
-const ended = (child: ReturnType<typeof start>) =>
+const awaitEnd = (child: ReturnType<typeof start>) =>
   Effect.callback<{ readonly out: string; readonly err: string; readonly code: number | null }>((resume) => {
     let [out, err] = ["", ""]
     child.stdout.on("data", (chunk) => (out += String(chunk)))
@@ -328,13 +328,13 @@ describe("SessionStore.copy, processes", () => {
               (n) =>
                 Effect.andThen(
                   store.create({ threadId: `t${n}` }),
-                  store.append(`t${n}`, { leaf: null, entries: [said("a", `thread ${n}`), said("b")] })
+                  store.append(`t${n}`, { leaf: null, entries: [makeEntry("a", `thread ${n}`), makeEntry("b")] })
                 ),
               { discard: true }
             )
           )
           const first = start("copy.ts", [kind, from, other, to])
-          const there = () =>
+          const countTarget = () =>
             other === "jsonl"
               ? readdirSync(to).length
               : Result.getOrElse(
@@ -346,17 +346,17 @@ describe("SessionStore.copy, processes", () => {
                   }),
                   () => 0
                 )
-          const killed = yield* Effect.forkChild(ended(first))
-          while (there() < count / 5 && first.exitCode === null) yield* Effect.sleep("2 millis")
+          const killed = yield* Effect.forkChild(awaitEnd(first))
+          while (countTarget() < count / 5 && first.exitCode === null) yield* Effect.sleep("2 millis")
           first.kill("SIGKILL")
           assert.strictEqual((yield* Fiber.join(killed)).code, null, "it was killed")
-          assert.isBelow(there(), count)
+          assert.isBelow(countTarget(), count)
           const late = yield* inStore(kind, from, (store) => Effect.flip(store.create({ threadId: "late" })))
           assert.deepStrictEqual(late.reason, { _tag: "Moved", to: "the target" })
 
           const both = yield* Effect.forEach(
             [1, 2],
-            () => Effect.suspend(() => ended(start("copy.ts", [kind, from, other, to]))),
+            () => Effect.suspend(() => awaitEnd(start("copy.ts", [kind, from, other, to]))),
             { concurrency: 2 }
           )
           const results = both.map(({ err, out }) => (assert.strictEqual(err, ""), JSON.parse(out)))
@@ -373,17 +373,17 @@ describe("SessionStore.copy, processes", () => {
     )
 
     it.live(
-      `another process that writes to ${kind} is refused, and what was acknowledged is in ${other}`,
+      `refuses another process that writes to ${kind}, and has the acknowledged entries in ${other}`,
       () =>
         Effect.gen(function* () {
           const [from, to] = [yield* folder, yield* folder]
           const writer = start("append.ts", [kind, from, "w", "1000000"])
-          const done = yield* Effect.forkChild(ended(writer))
+          const done = yield* Effect.forkChild(awaitEnd(writer))
           while (!readdirSync(from).some((name) => name.endsWith(".jsonl") || name === files.sqlite)) {
             yield* Effect.sleep("10 millis")
           }
           yield* Effect.sleep("300 millis")
-          const copied = yield* ended(start("copy.ts", [kind, from, other, to]))
+          const copied = yield* awaitEnd(start("copy.ts", [kind, from, other, to]))
           assert.strictEqual(copied.err, "")
           const { err, out } = yield* Fiber.join(done)
           assert.include(err, "the target: go on there")
@@ -415,7 +415,7 @@ describe("SessionStore.copy", () => {
           yield* source.create({ threadId: "t" })
           let leaf: string | null = null
           for (let n = 0; n < 10_000; n += 500) {
-            const entries = Array.from({ length: 500 }, (_, at) => said(`${100_000 + n + at}`))
+            const entries = Array.from({ length: 500 }, (_, at) => makeEntry(`${100_000 + n + at}`))
             leaf = (yield* source.append("t", { leaf, entries })).id
           }
           const copied = yield* SessionStore.copy(source, target, { name: "there" })
@@ -434,7 +434,7 @@ describe("SessionStore.copy", () => {
       const jsonl = yield* built(jsonlIn(path))
       for (const threadId of ["a", "b", "c"]) {
         yield* jsonl.create({ threadId })
-        yield* jsonl.append(threadId, { leaf: null, entries: [said("1"), said("2")] })
+        yield* jsonl.append(threadId, { leaf: null, entries: [makeEntry("1"), makeEntry("2")] })
       }
       const [file = ""] = readdirSync(path).filter((name) => name.startsWith("b."))
       const text = readFileSync(join(path, file), "utf8")
@@ -462,14 +462,14 @@ describe("SessionStore.copy", () => {
       const source = yield* built(sqlite.layer(file))
       for (const threadId of ["broken", "good", "other"]) {
         yield* source.create({ threadId })
-        yield* source.append(threadId, { leaf: null, entries: [said(threadId)] })
+        yield* source.append(threadId, { leaf: null, entries: [makeEntry(threadId)] })
       }
       const database = new DatabaseSync(file)
       database.exec("UPDATE session_entries SET body = '{' WHERE id = 'broken'")
       database.close()
       const target = yield* stores.memory
       yield* target.create({ threadId: "other" })
-      yield* target.append("other", { leaf: null, entries: [said("something else")] })
+      yield* target.append("other", { leaf: null, entries: [makeEntry("something else")] })
       const error = yield* Effect.flip(SessionStore.copy(source, target, { name: "there" }))
       if (!(error instanceof SessionStore.CopyError)) return assert.fail(error.message)
       assert.deepStrictEqual(error.failures, [
@@ -502,17 +502,17 @@ describe("SessionStore.copy", () => {
       const path = yield* folder
       const source = yield* built(jsonlIn(path))
       yield* source.create({ threadId: "t" })
-      // The mark of the folder comes first, those of its threads behind it.
+      // The mark of the folder comes first, the marks of its threads behind it.
       writeFileSync(join(path, "moved.json"), JSON.stringify({ to: "there" }))
       yield* SessionStore.copy(source, yield* stores.memory, { name: "there" })
       for (const store of [source, yield* built(jsonlIn(path))]) {
-        const error = yield* Effect.flip(store.append("t", { leaf: null, entries: [said("1")] }))
+        const error = yield* Effect.flip(store.append("t", { leaf: null, entries: [makeEntry("1")] }))
         assert.deepStrictEqual(error.reason, { _tag: "Moved", to: "there" })
       }
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a store is not copied to itself, to one that was moved, or from what wraps one", () =>
+  it.effect("refuses to copy a store to itself, to a moved one, or from a wrapper of one", () =>
     Effect.gen(function* () {
       const path = yield* folder
       const [one, two] = [yield* built(jsonlIn(path)), yield* built(jsonlIn(path))]
@@ -521,7 +521,7 @@ describe("SessionStore.copy", () => {
         const error = yield* Effect.flip(SessionStore.copy(one, target, { name: "there" }))
         assert.include(error.message, "are the same store")
       }
-      yield* one.append("t", { leaf: null, entries: [said("1")] })
+      yield* one.append("t", { leaf: null, entries: [makeEntry("1")] })
       const wrapped = yield* Effect.flip(SessionStore.copy({ ...one }, yield* stores.memory, { name: "there" }))
       assert.include(wrapped.message, "without what wraps it")
       yield* SessionStore.copy(one, yield* stores.memory, { name: "there" })
@@ -529,7 +529,7 @@ describe("SessionStore.copy", () => {
       yield* third.create({ threadId: "t" })
       const moved = yield* Effect.flip(SessionStore.copy(third, two, { name: "here" }))
       assert.include(moved.message, "were moved to there")
-      yield* third.append("t", { leaf: null, entries: [said("1")] })
+      yield* third.append("t", { leaf: null, entries: [makeEntry("1")] })
     }).pipe(Effect.scoped)
   )
 
@@ -540,20 +540,20 @@ describe("SessionStore.copy", () => {
         const path = yield* folder
         const store = yield* built(jsonlIn(path))
         yield* store.create({ threadId: "t" })
-        yield* store.append("t", { leaf: null, entries: [said("1")] })
+        yield* store.append("t", { leaf: null, entries: [makeEntry("1")] })
         const target = yield* stores.memory
         yield* SessionStore.copy(store, target, { name: "there" })
         const [file = ""] = readdirSync(path).filter((name) => name.startsWith("t."))
-        const late = { v: 1, _tag: "Append", by: "slow", at: 0, leaf: "1", entries: [said("2")] }
+        const late = { v: 1, _tag: "Append", by: "slow", at: 0, leaf: "1", entries: [makeEntry("2")] }
         writeFileSync(join(path, file), `${JSON.stringify(late)}\n`, { flag: "a" })
         for (const one of [store, yield* built(jsonlIn(path))]) {
           assert.deepStrictEqual(yield* one.leaf("t"), { id: "1", step: 1 })
-          const error = yield* Effect.flip(one.append("t", { leaf: "1", entries: [said("3")] }))
+          const error = yield* Effect.flip(one.append("t", { leaf: "1", entries: [makeEntry("3")] }))
           assert.deepStrictEqual(error.reason, { _tag: "Moved", to: "there" })
         }
         assert.strictEqual((yield* SessionStore.copy(store, target, { name: "there" })).entries, 1)
         yield* SessionStore.reopen(store)
-        assert.strictEqual((yield* store.append("t", { leaf: "1", entries: [said("2")] })).step, 2)
+        assert.strictEqual((yield* store.append("t", { leaf: "1", entries: [makeEntry("2")] })).step, 2)
       }).pipe(Effect.scoped)
   )
 

@@ -1,7 +1,4 @@
-/**
- * Threads that earlier versions wrote, one folder a version, open and go on with this one, in every store and state. A
- * server has them by import, as whoever moves there does.
- */
+/** Threads of earlier versions, one folder a version, open and go on with this version, in every store and state. A server gets them by import. */
 import { cpSync, existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
@@ -138,9 +135,9 @@ const truths: { readonly [threadId: string]: readonly [title: string, check: Eff
         const store = yield* SessionStore.SessionStore
         assert.deepInclude(yield* store.info("branched"), { archived: true, metadata: { user: "ada", done: true } })
         yield* store.unarchive("branched")
-        const left = (yield* store.labels("branched")).get("left") ?? assert.fail("no label")
+        const leftLabel = (yield* store.labels("branched")).get("left") ?? assert.fail("no label")
         assert.deepStrictEqual(texts((yield* SessionStore.checkpoint("branched"))?.messages ?? [], "ai"), ["Right."])
-        yield* store.rewind("branched", left)
+        yield* store.rewind("branched", leftLabel)
         const result = yield* Agent.run(written.plain, "Back?", { threadId: "branched" })
         assert.deepStrictEqual(texts(result.messages, "ai"), ["Left.", "Back."])
       }).pipe(Effect.provide(script(["Back."])))
@@ -223,14 +220,14 @@ const truths: { readonly [threadId: string]: readonly [title: string, check: Eff
     ]
   }
 
-/** A copy of what a version kept: that stays as it was written. */
+/** A copy of a version's files: the originals stay unchanged. */
 const copyOf = (version: string) =>
   Effect.tap(places.folder, (at) => Effect.sync(() => cpSync(join(corpus, version), at, { recursive: true })))
 
 const jsonlIn = (at: string) =>
   JsonlSessions.layer({ folder: join(at, "jsonl") }).pipe(Layer.provide(NodeServices.layer))
 
-/** A store that has a thread of a version by import: of its own export, or of one that is made of its files now. */
+/** A store with a thread of a version by import: of its own export, or of an export made from its files now. */
 const imported =
   <E, R>(store: Layer.Layer<SessionStore.SessionStore, E, R>) =>
   (at: string, threadId: string) => {

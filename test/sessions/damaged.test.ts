@@ -16,7 +16,10 @@ import { makeJournal } from "../../src/sessions/journal.ts"
 import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"
 
-const said = (id: string): SessionStore.NewEntry => ({ id, entry: { _tag: "Message", message: Message.human(id) } })
+const makeEntry = (id: string): SessionStore.NewEntry => ({
+  id,
+  entry: { _tag: "Message", message: Message.human(id) }
+})
 
 const open = (sessions: Layer.Layer<SessionStore.SessionStore, unknown>) =>
   Effect.map(Layer.build(Layer.fresh(Layer.orDie(sessions))), (context) =>
@@ -26,7 +29,7 @@ const open = (sessions: Layer.Layer<SessionStore.SessionStore, unknown>) =>
 /** Three messages, and an import of them. */
 const fill = Effect.fnUntraced(function* (store: SessionStore.Service) {
   yield* store.create({ threadId: "t" })
-  yield* store.append("t", { leaf: null, entries: [said("e1"), said("e2"), said("e3")] })
+  yield* store.append("t", { leaf: null, entries: [makeEntry("e1"), makeEntry("e2"), makeEntry("e3")] })
   yield* store.import(store.export("t"), { threadId: "copy" })
 })
 
@@ -108,7 +111,7 @@ describe("a thread that lost an entry", () => {
           assert.strictEqual(reason._tag, "NotFound")
         }
         yield* fresh.create({ threadId: "t" })
-        yield* store.append("t", { leaf: null, entries: [said("e1")] })
+        yield* store.append("t", { leaf: null, entries: [makeEntry("e1")] })
         assert.strictEqual((yield* fresh.load("t")).entries.length, 1)
       })
   )

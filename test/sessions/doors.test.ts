@@ -12,7 +12,7 @@ import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { CredentialKey, CredentialStore, MemoryStore, Storage } from "effect-deepagents/stores"
 import { folder } from "./places.ts"
 
-const named = (values: { readonly [name: string]: string }) =>
+const withNames = (values: { readonly [name: string]: string }) =>
   Layer.succeed(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(values))
 
 describe("doors", () => {
@@ -24,12 +24,12 @@ describe("doors", () => {
       const jsonl = JsonlSessions.layerConfig(options)
       const sqlite = SqliteSessions.layerConfig({ file: Config.String("FILE"), synchronous: "full" })
       const files = Storage.layerFileConfig(options)
-      const values = named({ FOLDER: join(at, "threads"), FILE: join(at, "threads.db") })
+      const values = withNames({ FOLDER: join(at, "threads"), FILE: join(at, "threads.db") })
       yield* Layer.build(Layer.mergeAll(jsonl, files).pipe(Layer.provide(NodeServices.layer), Layer.provide(values)))
       yield* Layer.build(Layer.provide(sqlite, values))
       assert.isTrue(existsSync(join(at, "threads")))
       assert.isTrue(existsSync(join(at, "threads.db")))
-      const error = yield* Effect.flip(Layer.build(Layer.provide(sqlite, named({}))))
+      const error = yield* Effect.flip(Layer.build(Layer.provide(sqlite, withNames({}))))
       assert.include(String(error), "FILE")
     }, Effect.scoped)
   )

@@ -191,7 +191,7 @@ describe("JsonlSessions", () => {
     60_000
   )
 
-  it.live("damage before what counts is an error, not a loss", () =>
+  it.live("damage before valid records is an error, not a loss", () =>
     Effect.gen(function* () {
       const { at, file } = yield* filled(4)
       const lines = readFileSync(file, "utf8").split("\n")
@@ -284,7 +284,7 @@ describe("JsonlSessions", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("files that are none of its own are left alone; a renamed one is no thread", () =>
+  it.live("leaves foreign files alone, and takes no renamed one for a thread", () =>
     Effect.gen(function* () {
       const { at, file } = yield* filled(1)
       writeFileSync(join(at, "notes.jsonl"), "mine")
@@ -299,7 +299,7 @@ describe("JsonlSessions", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("what another process appends is seen, and a record that came too late does nothing", () =>
+  it.live("sees records that another process appends, and ignores a record that came too late", () =>
     Effect.gen(function* () {
       const { at, file } = yield* filled(1)
       const other = (leaf: string, id: string) =>
@@ -325,7 +325,7 @@ describe("SqliteSessions", () => {
       SqliteSessions.layer({ file })
     )
 
-  it.live("a file of a later version, one that is none, and one that can't be made are refused", () =>
+  it.live("refuses a file of a later version, a foreign file, and a file that can't be made", () =>
     Effect.gen(function* () {
       const at = yield* folder
       const file = join(at, "sessions.db")

@@ -18,7 +18,7 @@ import { version } from "../../src/support/store/version.ts"
 
 type JsonSchema = { readonly [key: string]: unknown }
 
-/** The records that are read by a schema, by the names that they have in what is kept. */
+/** The records that are read by a schema, by their names in the stored format. */
 export const records = {
   message: Message.Message,
   event: AgentEvent.AgentEvent,
@@ -43,7 +43,7 @@ export interface Format {
 const isObject = (value: unknown): value is JsonSchema =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Takes what is there more than once out of schemas. */
+/** Moves repeated parts out of schemas. */
 const share = (schemas: { readonly [name: string]: unknown }): Pick<Format, "records" | "shared"> => {
   const seen = new Map<string, number>()
   const count = (value: unknown): void => {
@@ -56,11 +56,11 @@ const share = (schemas: { readonly [name: string]: unknown }): Pick<Format, "rec
   count(schemas)
   const names = new Map<string, string>()
   const shared: { [name: string]: JsonSchema } = {}
-  const written = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(written)
+  const toWritten = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(toWritten)
     if (!isObject(value)) return value
     const text = JSON.stringify(value)
-    const inner = () => Object.fromEntries(Object.entries(value).map(([key, one]) => [key, written(one)]))
+    const inner = () => Object.fromEntries(Object.entries(value).map(([key, one]) => [key, toWritten(one)]))
     if (text.length < 100 || (seen.get(text) ?? 0) < 2 || value["type"] === undefined) return inner()
     const known = names.get(text)
     if (known !== undefined) return { $ref: known }
@@ -69,18 +69,18 @@ const share = (schemas: { readonly [name: string]: unknown }): Pick<Format, "rec
     shared[name] = inner()
     return { $ref: name }
   }
-  return { records: written(schemas) as Format["records"], shared }
+  return { records: toWritten(schemas) as Format["records"], shared }
 }
 
 const ids = /[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32,}|\d+/g
 
-/** What words would have to be told apart by whoever reads the file. */
+/** The words by which a reader tells records apart. */
 const words = new Set(["_tag", "role", "type", "kind", "stopReason", "status"])
 
 const distinct = (values: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
   [...new Set(values.map((value) => JSON.stringify(value)))].sort().map((text) => JSON.parse(text))
 
-/** A value without what depends on what was said: its keys and its types. */
+/** A value's shape: its keys and types, without the content. */
 const shapeOf = (value: unknown, key = ""): unknown => {
   if (Array.isArray(value)) return distinct(value.map((one) => shapeOf(one)))
   if (!isObject(value)) return words.has(key) ? value : value === null ? null : typeof value
@@ -142,7 +142,7 @@ export const formatOf = (at: string): Format => {
 const text = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("", "\ud800", '"\\\n', "__proto__"))
 const json = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<Json.Json>
 
-/** Anything that a kept schema describes: whatever a version could have written. */
+/** Any record that a kept schema describes. */
 export const encodings = (format: Format, name: string): fc.Arbitrary<unknown> => {
   const known = new Map<string, fc.Arbitrary<unknown>>()
   const anyOf = (schema: JsonSchema): fc.Arbitrary<unknown> => {
@@ -150,7 +150,7 @@ export const encodings = (format: Format, name: string): fc.Arbitrary<unknown> =
     if (typeof ref === "string") {
       const before = known.get(ref)
       if (before !== undefined) return before
-      // What has itself inside has any JSON there.
+      // A schema inside of itself has any JSON there.
       known.set(ref, json)
       const found = anyOf(format.shared[ref] ?? {})
       known.set(ref, found)

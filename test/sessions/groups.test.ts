@@ -1,6 +1,4 @@
-/**
- * Appends to Postgres: those of several threads are one statement, and none has a part in another's fate.
- */
+/** Appends to Postgres: those of several threads are one statement, and each fails alone. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Message } from "effect-deepagents"
@@ -17,7 +15,7 @@ const threads = Array.from({ length: 300 }, (_, n) => `t${n}`)
 
 layer(Postgres.layer, { timeout: 60_000, excludeTestServices: true })("on Postgres", (it) => {
   it.effect(
-    "of 300 threads at once, one that is refused keeps nobody from the commit",
+    "of 300 appends at once, a refused one keeps the others from no commit",
     Effect.fnUntraced(function* () {
       const place = yield* Effect.orDie(aSchema)
       yield* Effect.gen(function* () {

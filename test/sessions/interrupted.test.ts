@@ -1,6 +1,4 @@
-/**
- * A run that is interrupted while its store is away: what it stores in the end is a whole conversation.
- */
+/** A run that is interrupted while its store is away: it finally stores a whole conversation. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, Schema, Stream } from "effect"
 import { Agent, Checkpoint, Journal, Tool } from "effect-deepagents"
@@ -26,7 +24,7 @@ const model = TestChatModel.reactive(({ messages }) => {
 
 layer(Postgres.layer, { timeout: 60_000, excludeTestServices: true })("Postgres", (it) => {
   it.effect(
-    "a step that could not be stored is not left out of what is stored after it, whenever the run is interrupted",
+    "stores an unstored step with the next ones, when the run is interrupted at any moment",
     Effect.fnUntraced(function* () {
       const place = yield* Effect.orDie(aSchema)
       const url = new URL(place.url)

@@ -1,7 +1,5 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
-/**
- * Appends of tens of megabytes: others get their turn of the event loop meanwhile, and what is stored is whole.
- */
+/** Appends of tens of megabytes: other work gets its turn of the event loop meanwhile, and the stored entries are whole. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Message } from "effect-deepagents"
@@ -56,7 +54,7 @@ const appended = (least: number) =>
       const entry = entries[0]?.entry
       assert.isTrue(entry?._tag === "Message" && Message.text(entry.message) === text)
     }
-    // What is refused leaves nothing behind.
+    // A refused append leaves nothing behind.
     yield* Effect.flip(store.append("t", { leaf: `large-${count - 1}`, entries: [...large(2), ...large(1)] }))
     assert.strictEqual((yield* store.info("t")).leaf.id, `large-${count - 1}`)
   })

@@ -1,6 +1,4 @@
-/**
- * Parts of a turn that is being streamed: at most 100 ms of it are not stored, and what is found is a partial answer.
- */
+/** Parts of a turn that is being streamed: at most 100 ms of it are not stored, and a reader finds a partial answer. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Result, Schema, Stream } from "effect"
 import { Agent, type AgentEvent, Checkpoint, Message, SessionError, Tool } from "effect-deepagents"
@@ -24,7 +22,7 @@ const agent = Agent.make({ name: "a", prompt: "", tools: [write] })
 
 const sessions = SessionStore.journalWith({ parts: true }).pipe(Layer.provideMerge(MemorySessions.layer))
 
-/** What a process would find that begins now: the thread as it stands, as another one. */
+/** The thread as a new process would find it. */
 let found = 0
 const crash = (threadId = "t") =>
   Effect.gen(function* () {
@@ -43,7 +41,7 @@ const tagsOf = (threadId: string) =>
   )
 
 /** Begins a run, and gives it so much time. */
-const begun = <O, E, R>(agent: Agent.Agent<O, E, R>, millis: number, input: Agent.Input = "go") =>
+const beginRun = <O, E, R>(agent: Agent.Agent<O, E, R>, millis: number, input: Agent.Input = "go") =>
   Effect.gen(function* () {
     const events: Array<AgentEvent.AgentEvent> = []
     const fiber = yield* Effect.forkChild(
@@ -56,13 +54,13 @@ const begun = <O, E, R>(agent: Agent.Agent<O, E, R>, millis: number, input: Agen
 const saidIn = (events: ReadonlyArray<AgentEvent.AgentEvent>) =>
   events.map((event) => (event._tag === "TextDelta" ? event.text : "")).join("")
 
-const given = (...turns: ReadonlyArray<TestChatModel.Turn>) =>
+const makeModel = (...turns: ReadonlyArray<TestChatModel.Turn>) =>
   Effect.provide(Layer.merge(sessions, TestChatModel.script(turns)))
 
 describe("parts of a turn", () => {
   it.effect("are stored while it is streamed, 100 ms late at most, whenever it is looked at", () =>
     Effect.gen(function* () {
-      const { events, fiber } = yield* begun(agent, 0)
+      const { events, fiber } = yield* beginRun(agent, 0)
       for (let at = 0; at < 590; at += 5) {
         yield* TestClock.adjust("5 millis")
         const last = yield* lastOf("t")
@@ -87,23 +85,23 @@ describe("parts of a turn", () => {
       )
       assert.strictEqual(Message.text(messages[1]!), words.join(""))
       assert.notInclude(yield* tagsOf("t"), "Part")
-    }).pipe(given(slowly))
+    }).pipe(makeModel(slowly))
   )
 
   it.effect("are bytes that grow with the text, not with its square", () =>
     Effect.gen(function* () {
-      yield* Effect.flatMap(begun(agent, 590), ({ fiber }) => Fiber.interrupt(fiber))
+      yield* Effect.flatMap(beginRun(agent, 590), ({ fiber }) => Fiber.interrupt(fiber))
       const store = yield* SessionStore.SessionStore
       const lines = yield* Stream.runCollect(store.export("t"))
       const parts = lines.filter((line) => line.includes('"Part"'))
       assert.isAbove(parts.length, 5)
       assert.isBelow(parts.join("").length, words.join("").length + parts.length * 350)
-    }).pipe(given(slowly))
+    }).pipe(makeModel(slowly))
   )
 
   it.effect("are not stored unless the journal is told to", () =>
     Effect.gen(function* () {
-      const { fiber } = yield* begun(agent, 400)
+      const { fiber } = yield* beginRun(agent, 400)
       assert.deepStrictEqual(yield* tagsOf("t"), ["RunStarted", "Message", "Step"])
       yield* Fiber.interrupt(fiber)
     }).pipe(
@@ -127,9 +125,9 @@ describe("parts of a turn", () => {
 })
 
 describe("after a crash in the middle of a turn", () => {
-  it.effect("the turn is asked for again, and what was said of it is told, not answered", () =>
+  it.effect("asks for the turn again, and reports its partial text without an answer", () =>
     Effect.gen(function* () {
-      const { fiber } = yield* begun(agent, 400)
+      const { fiber } = yield* beginRun(agent, 400)
       const threadId = yield* crash()
       const partial = yield* lastOf(threadId)
       assert.isTrue(Message.isPartial(partial))
@@ -144,14 +142,14 @@ describe("after a crash in the middle of a turn", () => {
       )
       const { messages = [] } = (yield* SessionStore.checkpoint(threadId)) ?? {}
       assert.deepStrictEqual(messages.map(Message.text), ["go", "whole"])
-      // It is in the thread for whoever looks.
+      // A reader finds it in the thread.
       assert.include(yield* tagsOf(threadId), "Part")
-    }).pipe(given(slowly, "whole"))
+    }).pipe(makeModel(slowly, "whole"))
   )
 
   it.effect("a new input is answered behind the partial answer, marked as one", () =>
     Effect.gen(function* () {
-      const { fiber } = yield* begun(agent, 400)
+      const { fiber } = yield* beginRun(agent, 400)
       const threadId = yield* crash()
       yield* Fiber.interrupt(fiber)
       const { text } = yield* Agent.run(agent, "go on", { threadId })
@@ -172,12 +170,12 @@ describe("after a crash in the middle of a turn", () => {
         ["human", "ai", "human", "ai"]
       )
       assert.deepStrictEqual(messages[1], second?.messages[1])
-    }).pipe(given(slowly, "the rest"))
+    }).pipe(makeModel(slowly, "the rest"))
   )
 
   it.effect("arguments that were being written are kept, and never run", () =>
     Effect.gen(function* () {
-      const { fiber } = yield* begun(agent, 400)
+      const { fiber } = yield* beginRun(agent, 400)
       const threadId = yield* crash()
       yield* Fiber.interrupt(fiber)
       const partial = yield* lastOf(threadId)
@@ -198,7 +196,7 @@ describe("after a crash in the middle of a turn", () => {
       yield* Agent.resume(agent, { threadId: again })
       assert.strictEqual((yield* TestChatModel.requests).length, 3)
     }).pipe(
-      given(
+      makeModel(
         TestChatModel.calls([{ name: "write", arguments: { text: "x".repeat(200) } }], {
           chunkSize: 1,
           chunkDelay: "10 millis"
@@ -212,7 +210,7 @@ describe("after a crash in the middle of a turn", () => {
   it.effect("a structured answer that was being written is no answer", () =>
     Effect.gen(function* () {
       const structured = Agent.make({ name: "s", prompt: "", output: Schema.Struct({ text: Schema.String }) })
-      const { fiber } = yield* begun(structured, 400)
+      const { fiber } = yield* beginRun(structured, 400)
       const threadId = yield* crash()
       yield* Fiber.interrupt(fiber)
       const last = yield* lastOf(threadId)
@@ -220,7 +218,7 @@ describe("after a crash in the middle of a turn", () => {
       const { output } = yield* Agent.resume(structured, { threadId })
       assert.deepStrictEqual(output, { text: "whole" })
     }).pipe(
-      given(
+      makeModel(
         TestChatModel.text(`{"text":"${"y".repeat(200)}"}`, { chunkSize: 1, chunkDelay: "10 millis" }),
         `{"text":"whole"}`
       )
@@ -229,7 +227,7 @@ describe("after a crash in the middle of a turn", () => {
 
   it.effect("a second crash shows the second turn, as far as it went", () =>
     Effect.gen(function* () {
-      const { fiber } = yield* begun(agent, 400)
+      const { fiber } = yield* beginRun(agent, 400)
       const first = yield* crash()
       yield* Fiber.interrupt(fiber)
       const resumed = yield* Effect.forkChild(Agent.resume(agent, { threadId: first }))
@@ -243,7 +241,7 @@ describe("after a crash in the middle of a turn", () => {
       )
       assert.match(Message.text(messages[1]!), /^other/)
     }).pipe(
-      given(
+      makeModel(
         slowly,
         TestChatModel.text(
           Array.from({ length: 60 }, () => "other "),
@@ -253,15 +251,15 @@ describe("after a crash in the middle of a turn", () => {
     )
   )
 
-  it.effect("what was said before a restart of the turn is not in it", () =>
+  it.effect("excludes text before a restart of the turn", () =>
     Effect.gen(function* () {
-      const { fiber } = yield* begun(agent, 600)
+      const { fiber } = yield* beginRun(agent, 600)
       const last = yield* lastOf(yield* crash())
       assert.match(last === undefined ? "" : Message.text(last), /^second/)
       assert.notInclude(JSON.stringify(last), "first")
       yield* Fiber.interrupt(fiber)
     }).pipe(
-      given(
+      makeModel(
         TestChatModel.parts(
           [
             ...Array.from({ length: 30 }, () => ({ _tag: "TextDelta", text: "first " }) as const),
@@ -275,14 +273,14 @@ describe("after a crash in the middle of a turn", () => {
     )
   )
 
-  it.effect("an interruption leaves what it left before", () =>
+  it.effect("an interruption keeps the parts that it kept before", () =>
     Effect.gen(function* () {
-      const { events, fiber } = yield* begun(agent, 400)
+      const { events, fiber } = yield* beginRun(agent, 400)
       yield* Fiber.interrupt(fiber)
       const last = yield* lastOf("t")
       assert.strictEqual(Message.text(last!), saidIn(events))
       assert.notInclude(yield* tagsOf("t"), "Part")
-    }).pipe(given(slowly))
+    }).pipe(makeModel(slowly))
   )
 })
 
@@ -320,7 +318,7 @@ const onShaky = (fail: Parameters<typeof shaky>[0], ...turns: ReadonlyArray<Test
 describe("a store that does not take parts", () => {
   it.effect("stops nothing: there is one warning, and the message is stored", () =>
     Effect.gen(function* () {
-      const { events, fiber } = yield* begun(agent, 900)
+      const { events, fiber } = yield* beginRun(agent, 900)
       yield* Fiber.join(fiber)
       const warnings = events.filter((event) => event._tag === "Warning" && event.code === "parts-not-stored")
       assert.strictEqual(warnings.length, 1)
@@ -331,7 +329,7 @@ describe("a store that does not take parts", () => {
   it.effect("or that does not answer, slows nothing, and gets one part at a time", () => {
     let parts = 0
     return Effect.gen(function* () {
-      const { events, fiber } = yield* begun(agent, 610)
+      const { events, fiber } = yield* beginRun(agent, 610)
       assert.strictEqual(saidIn(events), words.join(""))
       assert.strictEqual(parts, 1)
       yield* Fiber.interrupt(fiber)
@@ -344,7 +342,7 @@ describe("a store that does not take parts", () => {
       const check = (fates: ReadonlyArray<"well" | "refused" | "lost">, millis: number) => {
         let at = 0
         return Effect.gen(function* () {
-          const { events, fiber } = yield* begun(agent, millis)
+          const { events, fiber } = yield* beginRun(agent, millis)
           const last = yield* lastOf("t")
           if (Message.isPartial(last)) assert.isTrue(saidIn(events).startsWith(Message.text(last)))
           yield* TestClock.adjust("2 seconds")
@@ -366,7 +364,7 @@ describe("a store that does not take parts", () => {
 
   it.effect("somebody who writes meanwhile ends the parts and the run, as without them", () =>
     Effect.gen(function* () {
-      const { events, fiber } = yield* begun(agent, 200)
+      const { events, fiber } = yield* beginRun(agent, 200)
       const store = yield* SessionStore.SessionStore
       const leaf = yield* store.leaf("t")
       yield* store.append("t", {
@@ -378,14 +376,14 @@ describe("a store that does not take parts", () => {
       assert.isTrue(Result.isFailure(exit) && exit.failure._tag === "AgentError")
       assert.strictEqual(events.filter((event) => event._tag === "Warning").length, 1)
       assert.strictEqual((yield* store.leaf("t")).id, "x")
-    }).pipe(given(slowly))
+    }).pipe(makeModel(slowly))
   )
 })
 
 describe("parts as they are read", () => {
   const pieces = FastCheck.array(FastCheck.string({ unit: "binary", maxLength: 20 }), { maxLength: 12 })
 
-  it("any text comes back whole up to where it was cut, overlaps and half characters too", () => {
+  it("any text comes back whole up to the cut, with overlaps and half characters", () => {
     const back = (text: string, length: number) => text.slice(text.length - length)
     FastCheck.assert(
       FastCheck.property(pieces, pieces, (text, args) => {
@@ -410,7 +408,7 @@ describe("parts as they are read", () => {
     )
   })
 
-  it.effect("whatever else is stored meanwhile, a crash at any point finds all parts before it", () =>
+  it.effect("with any other entries stored meanwhile, a crash at any point finds all parts before it", () =>
     Effect.gen(function* () {
       const store = yield* SessionStore.SessionStore
       const journal = makeJournal(store, { parts: true })
@@ -454,12 +452,12 @@ describe("parts as they are read", () => {
             yield* thread.append([{ _tag: "RunStarted", runId: "r", agent: "a" }])
           }
           if (step === "message" || step === "failed") [said, turn] = ["", turn + 1]
-          const found = (yield* SessionStore.checkpoint(`t${n}`))?.messages ?? []
-          assert.deepStrictEqual(found.map(Message.text), said === "" ? messages : [...messages, said])
-          assert.strictEqual(Message.isPartial(found.at(-1)), said !== "")
-          // What the store remembers of the thread is what another process reads.
+          const foundMessages = (yield* SessionStore.checkpoint(`t${n}`))?.messages ?? []
+          assert.deepStrictEqual(foundMessages.map(Message.text), said === "" ? messages : [...messages, said])
+          assert.strictEqual(Message.isPartial(foundMessages.at(-1)), said !== "")
+          // Another process reads what the store remembers of the thread.
           const read = yield* loadThread({ ...store }, `t${n}`)
-          assert.deepStrictEqual(read.checkpoint?.messages, found)
+          assert.deepStrictEqual(read.checkpoint?.messages, foundMessages)
         }
       }
     }).pipe(Effect.provide(MemorySessions.layer))
@@ -468,10 +466,10 @@ describe("parts as they are read", () => {
   it.effect("half of a character waits for the other half", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
-      const { fiber } = yield* begun(agent, 100)
+      const { fiber } = yield* beginRun(agent, 100)
       assert.strictEqual(Message.text((yield* lastOf("t"))!), "a")
       yield* Deferred.succeed(gate, undefined)
       yield* Fiber.interrupt(fiber)
-    }).pipe(given(TestChatModel.hangAfter([{ _tag: "TextDelta", text: "a\ud83d" }])))
+    }).pipe(makeModel(TestChatModel.hangAfter([{ _tag: "TextDelta", text: "a\ud83d" }])))
   )
 })

@@ -86,7 +86,7 @@ export const sqliteOnSmallDisk = {
     }).pipe(Effect.orDie)
 }
 
-/** A disk with so many bytes left: what goes over them is written in part. */
+/** A disk with so many bytes left: a longer write is written in part. */
 export interface Disk {
   left: number
 }

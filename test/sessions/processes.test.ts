@@ -1,6 +1,4 @@
-/**
- * What holds when processes end, by themselves or by `kill -9`, and when several write at once.
- */
+/** Invariants when processes end, by themselves or by `kill -9`, and when several write at once. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
@@ -45,14 +43,14 @@ const inStore = <A, E>(kind: string, path: string, body: (store: SessionStore.Se
 /** The effects of the agent of `deep.ts`, in their order: model calls and tools. */
 const effects = Array.from({ length: 11 }, (_, index) => index + 1)
 
-/** `place` is a folder; what is there tells a process of its store. */
+/** `place` is a folder, whose content names the store of a process. */
 const hold = <R>(
   kind: string,
   place: Effect.Effect<string, never, R | Scope.Scope>,
   test: Vitest.Tester<R | Scope.Scope>
 ) => {
   test(
-    "kill -9 in the middle of 1,000 appends loses nothing that was acknowledged",
+    "kill -9 in the middle of 1,000 appends loses no acknowledged entry",
     Effect.fnUntraced(function* () {
       const path = yield* place
       const { code, lines } = yield* run("append.ts", [kind, path, "a", "1000"], (count, child) => {
@@ -67,7 +65,7 @@ const hold = <R>(
         Effect.fnUntraced(function* (store) {
           const there = yield* whole(store)
           assert.deepStrictEqual(there.slice(0, lines.length), lines)
-          // The one that was under way may be there or not.
+          // The append in flight may be there or not.
           assert.isAtMost(there.length, lines.length + 1)
           const leaf = yield* store.leaf("t")
           const entry = { _tag: "Message", message: Message.human("on") } as const
@@ -128,7 +126,7 @@ const hold = <R>(
   )
 
   test(
-    "a run that was killed in a tool goes on: what reads only runs again, what may have happened does not",
+    "a run that was killed in a tool goes on: reading calls run again, calls with an unknown outcome don't",
     Effect.fnUntraced(function* () {
       const path = yield* place
       const first = yield* run("agent.ts", [kind, path, "crash"], (_, child) => child.kill("SIGKILL"))
@@ -178,7 +176,7 @@ const hold = <R>(
   }
 
   test(
-    "a run that was killed while the model spoke has what it said, but for the last moment, and asks again",
+    "a run that was killed while the model spoke has the text up to the last moment, and asks again",
     Effect.fnUntraced(function* () {
       const path = yield* place
       const first = yield* run("agent.ts", [kind, path, "stream"], (count, child) => {
@@ -190,7 +188,7 @@ const hold = <R>(
       const { said, ...rest } = JSON.parse(second.lines[0] ?? "")
       assert.deepStrictEqual(rest, { isPartial: true, text: "all done", roles: ["human", "ai"] })
       const all = told.map(([, text]) => text).join("")
-      // The process may have stored what it could not tell any more.
+      // The process may have stored text that it could not print any more.
       const missing = all.startsWith(said) ? all.slice(said.length).split(" ").length - 1 : 0
       assert.isTrue(all.startsWith(said) || said.startsWith(all))
       const [at = 0] = told[told.length - missing] ?? []
@@ -206,7 +204,7 @@ for (const kind of isFull ? ["sqlite", "jsonl"] : ["sqlite"])
   describe(`${kind} and processes`, () => hold(kind, folder, it.live))
 
 /** A folder that tells where on the server to be. */
-const told = <R>(place: Effect.Effect<Place, never, R>) =>
+const tellPlace = <R>(place: Effect.Effect<Place, never, R>) =>
   Effect.gen(function* () {
     const path = yield* folder
     writeFileSync(`${path}/server.json`, JSON.stringify(yield* place))
@@ -217,10 +215,10 @@ const servers = { timeout: 60_000, excludeTestServices: true }
 
 describe.runIf(isFull)("on Postgres", () => {
   layer(Postgres.layer, servers)("postgres and processes", (it) =>
-    hold("postgres", told(Effect.orDie(aSchema)), it.effect)
+    hold("postgres", tellPlace(Effect.orDie(aSchema)), it.effect)
   )
 })
 
 describe.runIf(hasRedis && isFull)("on Redis", () => {
-  layer(RedisServer.layer, servers)("redis and processes", (it) => hold("redis", told(aPrefix), it.effect))
+  layer(RedisServer.layer, servers)("redis and processes", (it) => hold("redis", tellPlace(aPrefix), it.effect))
 })

@@ -63,7 +63,7 @@ hold("ten", 10, "55")
 hold("goal", 12, "3 rounds")
 
 describe("a program that waits", () => {
-  it.effect("is forked and rewound only to where it had not begun", () =>
+  it.effect("is forked and rewound only to a place before its begin", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       const step = (name: string) =>
@@ -102,7 +102,7 @@ describe("a program that waits", () => {
       const { text } = yield* Agent.resume(program, { threadId: "t", decisions })
       assert.strictEqual(text, "1 left 2")
       assert.deepStrictEqual(ran, ["before", "after left"])
-      // What it did is a whole from its answer on.
+      // Its effects are a whole from its answer on.
       const all = (yield* store.load("t", { limit: 100 })).entries
       const answered = all.findIndex(({ entry }) => entry._tag === "Message" && entry.message.role === "ai")
       for (const [index, { id }] of all.entries()) {

@@ -1,6 +1,4 @@
-/**
- * Whatever is done in whatever order, every store answers as the memory store does.
- */
+/** Every store answers any operations in any order like the memory store. */
 import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
 import { Effect, Layer, type Scope, Stream } from "effect"
 import { Message, Usage } from "effect-deepagents"
@@ -112,8 +110,8 @@ const perform = (store: SessionStore.Service, step: Operation): Effect.Effect<un
   }
 }
 
-/** What there is at the end; the ids of labels' entries are random. */
-const seen = (store: SessionStore.Service) =>
+/** The final state; the ids of labels' entries are random. */
+const readAll = (store: SessionStore.Service) =>
   Effect.forEach([...threadIds, "none"], (id) =>
     Effect.result(
       Effect.all({
@@ -127,7 +125,7 @@ const seen = (store: SessionStore.Service) =>
     )
   )
 
-/** What each operation gave, and what there is at the end. */
+/** The result of each operation, and the final state. */
 const history = <E>(layer: Layer.Layer<SessionStore.SessionStore, E>, steps: ReadonlyArray<Operation>, chunk: number) =>
   Effect.gen(function* () {
     yield* TestClock.setTime(0)
@@ -143,8 +141,8 @@ const history = <E>(layer: Layer.Layer<SessionStore.SessionStore, E>, steps: Rea
         )
       ).pipe(Effect.provide(Layer.fresh(layer)))
     }
-    const end = yield* SessionStore.SessionStore.use(seen).pipe(Effect.provide(Layer.fresh(layer)))
-    // Errors are compared by what they say.
+    const end = yield* SessionStore.SessionStore.use(readAll).pipe(Effect.provide(Layer.fresh(layer)))
+    // Errors are compared by their messages.
     return JSON.parse(JSON.stringify({ outcomes, end }))
   })
 

@@ -13,7 +13,7 @@ import { SessionStore } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { noSmallDisk } from "./places.ts"
 
-const said = (id: string, text = id): SessionStore.NewEntry => ({
+const makeEntry = (id: string, text = id): SessionStore.NewEntry => ({
   id,
   entry: { _tag: "Message", message: Message.human(text) }
 })
@@ -47,10 +47,10 @@ const readOnly = (folder: string) =>
 const fill = Effect.fnUntraced(function* (file: string) {
   const store = yield* open(file)
   yield* store.create({ threadId: "t" })
-  const entries = Array.from({ length: 1_200 }, (_, n) => said(`${n}`, n % 100 === 0 ? `needle ${n}` : `hay ${n}`))
+  const entries = Array.from({ length: 1_200 }, (_, n) => makeEntry(`${n}`, n % 100 === 0 ? `needle ${n}` : `hay ${n}`))
   yield* store.append("t", { leaf: null, entries })
   yield* store.fork("t", { threadId: "f" })
-  yield* store.append("f", { leaf: "1199", entries: [said("x", "needle x")] })
+  yield* store.append("f", { leaf: "1199", entries: [makeEntry("x", "needle x")] })
 })
 
 const reads = Effect.fnUntraced(function* (file: string) {
@@ -74,7 +74,7 @@ const reads = Effect.fnUntraced(function* (file: string) {
   assert.strictEqual(found.length, 13)
   assert.strictEqual((yield* store.search("hay", { threadId: "t", limit: 1_000 })).items.length, 1_000)
   for (const change of [
-    store.append("t", { leaf: "1199", entries: [said("y")] }),
+    store.append("t", { leaf: "1199", entries: [makeEntry("y")] }),
     store.create(),
     store.fork("t"),
     store.delete("t"),
@@ -82,7 +82,7 @@ const reads = Effect.fnUntraced(function* (file: string) {
   ]) {
     assert.strictEqual((yield* Effect.flip(change))._tag, "SessionError")
   }
-  const error = yield* Effect.flip(store.append("t", { leaf: "1199", entries: [said("y")] }))
+  const error = yield* Effect.flip(store.append("t", { leaf: "1199", entries: [makeEntry("y")] }))
   assert.strictEqual(error.reason._tag, "Unavailable")
   assert.include(error.message, "the file or its disk is read-only: let this process write there")
 }, Effect.scoped)
@@ -144,16 +144,16 @@ describe("an SQLite file that is moved while it is open", () => {
         const file = join(yield* temporary, "sessions.db")
         const store = yield* open(file)
         yield* store.create({ threadId: "t" })
-        yield* store.append("t", { leaf: null, entries: [said("1")] })
+        yield* store.append("t", { leaf: null, entries: [makeEntry("1")] })
         move(file)
         yield* Effect.sleep("150 millis")
-        const error = yield* Effect.flip(store.append("t", { leaf: "1", entries: [said("2")] }))
+        const error = yield* Effect.flip(store.append("t", { leaf: "1", entries: [makeEntry("2")] }))
         assert.strictEqual(error.reason._tag, "Unavailable")
         assert.include(error.message, "was moved, replaced or removed while it was open")
         assert.strictEqual((yield* Effect.flip(store.archive("t"))).reason._tag, "Unavailable")
         if (what !== "moved") return
         renameSync(`${file}.old`, file)
-        assert.strictEqual((yield* store.append("t", { leaf: "1", entries: [said("2")] })).step, 2)
+        assert.strictEqual((yield* store.append("t", { leaf: "1", entries: [makeEntry("2")] })).step, 2)
       }).pipe(Effect.scoped)
     )
   }

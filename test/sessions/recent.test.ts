@@ -1,6 +1,4 @@
-/**
- * What a store remembers of its threads is what a store that is opened anew reads, whoever wrote meanwhile.
- */
+/** The memory of a store about its threads equals the reading of a new store, after any writers. */
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "@effect/vitest"
@@ -52,7 +50,7 @@ describe("the next run on a thread", () => {
   )
 
   it.live(
-    "sees what another process appended, rewound, made anew and imported meanwhile",
+    "sees entries that another process appended, rewound, made anew and imported meanwhile",
     Effect.fnUntraced(function* () {
       const file = yield* aFile
       const store = yield* open(file)
@@ -79,7 +77,7 @@ describe("the next run on a thread", () => {
   )
 
   it.live(
-    "is given what nobody else can change: a checkpoint stays as it was when the thread grows",
+    "gets immutable data: a checkpoint stays unchanged when the thread grows",
     Effect.fnUntraced(function* () {
       const store = yield* open(yield* aFile)
       yield* say(store, "one")
@@ -149,7 +147,7 @@ const perform = Effect.fnUntraced(function* (store: SessionStore.Service, act: A
   } else if (act.does === "label") yield* store.label("t", "name", id)
   else {
     const entries = entriesOf(act).map((entry) => ({ id: `e${ids++}`, entry }))
-    // What is no part may take the place of the parts before it.
+    // An entry other than a part may replace the parts before it.
     const base = (yield* store.load("t")).entries.findLast(({ entry }) => entry._tag !== "Part")?.id ?? null
     const behind = act.does !== "part" && act.n % 2 === 0 ? base : id
     yield* Effect.catchIf(
@@ -161,7 +159,7 @@ const perform = Effect.fnUntraced(function* (store: SessionStore.Service, act: A
 })
 
 it.live(
-  "two stores on one file give what a third reads, after whatever both did",
+  "two stores on one file return the same as a third, after any operations of both",
   Effect.fnUntraced(function* () {
     const file = yield* aFile
     const context = yield* Effect.context<Scope.Scope>()

@@ -1,6 +1,4 @@
-/**
- * What holds on a server that is shared, far away, and sometimes not there.
- */
+/** Invariants on a server that is shared, far away, and sometimes unreachable. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -25,7 +23,7 @@ import type { Place } from "./children/stores.ts"
 import { aPrefix, aSchema, folder, Postgres, RedisServer } from "./places.ts"
 import { makeProxy } from "./proxy.ts"
 
-const said = (id: string, text = id): SessionStore.NewEntry => ({
+const makeEntry = (id: string, text = id): SessionStore.NewEntry => ({
   id,
   entry: { _tag: "Message", message: Message.human(text) }
 })
@@ -54,13 +52,13 @@ const holdAlways = <R, P>(
     Effect.fnUntraced(function* () {
       const store = yield* storeOn(layerOf(yield* place))
       yield* store.create({ threadId: "\ufffd" })
-      yield* store.append("\ufffd", { leaf: null, entries: [said("\ufffd")] })
+      yield* store.append("\ufffd", { leaf: null, entries: [makeEntry("\ufffd")] })
       for (const id of ["\u0000", "a\u0000b", "\ud800"]) {
         assert.strictEqual((yield* Effect.flip(store.info(id))).reason._tag, "NotFound")
         assert.strictEqual((yield* Effect.flip(store.delete(id))).reason._tag, "NotFound")
         assert.strictEqual((yield* Effect.flip(store.load("\ufffd", { from: id }))).reason._tag, "InvalidPoint")
         assert.strictEqual((yield* Effect.flip(store.label("\ufffd", "l", id))).reason._tag, "InvalidPoint")
-        const late = store.append("\ufffd", { leaf: id, entries: [said("x")] })
+        const late = store.append("\ufffd", { leaf: id, entries: [makeEntry("x")] })
         assert.strictEqual((yield* Effect.flip(late)).reason._tag, "Conflict")
       }
       assert.deepStrictEqual((yield* store.search("x", { threadId: "\u0000" })).items, [])
@@ -73,14 +71,14 @@ const holdAlways = <R, P>(
     Effect.fnUntraced(function* () {
       const store = yield* storeOn(layerOf(yield* place))
       yield* store.create({ threadId: "t" })
-      const many = Array.from({ length: 1200 }, (_, n) => said(`${n}`))
+      const many = Array.from({ length: 1200 }, (_, n) => makeEntry(`${n}`))
       assert.deepStrictEqual(yield* store.append("t", { leaf: null, entries: many }), { id: "1199", step: 1200 })
       assert.deepStrictEqual(yield* store.append("t", { leaf: null, entries: many }), { id: "1199", step: 1200 })
       assert.deepStrictEqual(
         yield* ids(store),
         many.map(({ id }) => id)
       )
-      const more = Array.from({ length: 1200 }, (_, n) => said(n === 1100 ? "7" : `more ${n}`))
+      const more = Array.from({ length: 1200 }, (_, n) => makeEntry(n === 1100 ? "7" : `more ${n}`))
       const error = yield* Effect.flip(store.append("t", { leaf: "1199", entries: more }))
       assert.deepStrictEqual(error.reason, { _tag: "InvalidEntry", entry: "7", problem: "another entry has this id" })
       assert.deepStrictEqual(yield* store.leaf("t"), { id: "1199", step: 1200 })
@@ -116,20 +114,20 @@ const holdAlways = <R, P>(
       ]
       let leaf: string | null = null
       for (const [n, text] of texts.entries()) {
-        leaf = (yield* store.append("t", { leaf, entries: [said(`${n}`, text)] })).id
+        leaf = (yield* store.append("t", { leaf, entries: [makeEntry(`${n}`, text)] })).id
       }
-      const found = (text: string) =>
+      const findText = (text: string) =>
         Effect.map(store.search(text), ({ items }) => items.map(({ entryId }) => entryId).toSorted())
-      assert.deepStrictEqual(yield* found("make-all"), ["0"])
-      assert.deepStrictEqual(yield* found("make all"), ["0", "4"])
-      assert.deepStrictEqual(yield* found("w119999"), ["1"])
-      assert.deepStrictEqual(yield* found("w11999-w12000"), ["1"])
-      assert.deepStrictEqual(yield* found("w12000-w11999"), [])
-      assert.deepStrictEqual(yield* found(`${long}y`), ["2"])
-      assert.deepStrictEqual(yield* found(`${long}-after`), [])
-      assert.deepStrictEqual(yield* found(`${long}y-aft`), ["2"])
-      assert.deepStrictEqual(yield* found(long), ["2", "3"])
-      // In pages of one, with candidates between that have not what is looked for.
+      assert.deepStrictEqual(yield* findText("make-all"), ["0"])
+      assert.deepStrictEqual(yield* findText("make all"), ["0", "4"])
+      assert.deepStrictEqual(yield* findText("w119999"), ["1"])
+      assert.deepStrictEqual(yield* findText("w11999-w12000"), ["1"])
+      assert.deepStrictEqual(yield* findText("w12000-w11999"), [])
+      assert.deepStrictEqual(yield* findText(`${long}y`), ["2"])
+      assert.deepStrictEqual(yield* findText(`${long}-after`), [])
+      assert.deepStrictEqual(yield* findText(`${long}y-aft`), ["2"])
+      assert.deepStrictEqual(yield* findText(long), ["2", "3"])
+      // In pages of one, with other candidates between the matches.
       const pages: Array<string> = []
       let cursor: string | null = null
       do {
@@ -146,7 +144,7 @@ const holdAlways = <R, P>(
   )
 
   test(
-    "the newest message is found first, in whichever thread it is",
+    "finds the newest message first, in any thread",
     Effect.fnUntraced(function* () {
       const store = yield* storeOn(layerOf(yield* place))
       const threads = {
@@ -208,7 +206,7 @@ const hold = <R>(
           const leaf = yield* store.leaf("t")
           const pair = [`${writer}-${mine.length}`, `${writer}-${mine.length}-after`]
           const outcome = yield* Effect.result(
-            store.append("t", { leaf: leaf.id, entries: pair.map((id) => said(id)) })
+            store.append("t", { leaf: leaf.id, entries: pair.map((id) => makeEntry(id)) })
           )
           if (outcome._tag === "Success") mine.push(...pair)
           else if (outcome.failure.reason._tag === "Conflict") conflicts++
@@ -232,9 +230,9 @@ const hold = <R>(
       const proxy = yield* makeProxy(Number(new URL(there.url).port))
       const store = yield* storeOn(layerOf(through(there, proxy.port)))
       yield* store.create({ threadId: "t" })
-      yield* store.append("t", { leaf: null, entries: [said("1")] })
+      yield* store.append("t", { leaf: null, entries: [makeEntry("1")] })
       yield* proxy.loseAnswer()
-      const batch = { leaf: "1", entries: [said("2"), said("3")] }
+      const batch = { leaf: "1", entries: [makeEntry("2"), makeEntry("3")] }
       const lost = yield* Effect.flip(store.append("t", batch))
       assert.strictEqual(lost.reason._tag, "Unavailable")
       assert.strictEqual(proxy.lost(), 1)
@@ -244,7 +242,7 @@ const hold = <R>(
       // A run's journal does so by itself.
       const run = yield* makeJournal(store).open("t")
       yield* proxy.loseAnswer()
-      const { entry } = said("4", "said by a run")
+      const { entry } = makeEntry("4", "said by a run")
       assert.strictEqual(yield* run.append([entry]), 4)
       assert.strictEqual(proxy.lost(), 2)
       assert.strictEqual((yield* ids(store)).length, 4)
@@ -260,7 +258,7 @@ const hold = <R>(
       const proxy = yield* makeProxy(Number(new URL(there.url).port))
       const store = yield* storeOn(layerOf(through(there, proxy.port)))
       yield* store.create({ threadId: "t", metadata: { n: 1 } })
-      yield* store.append("t", { leaf: null, entries: [said("1"), said("2")] })
+      yield* store.append("t", { leaf: null, entries: [makeEntry("1"), makeEntry("2")] })
       let failures = 0
       for (let after = 0; after < 12; after++) {
         yield* proxy.loseAnswer(after)
@@ -290,11 +288,14 @@ const hold = <R>(
       const store = yield* storeOn(layerOf(through(there, proxy.port)))
       yield* store.create({ threadId: "t" })
       const run = yield* makeJournal(store).open("t")
-      yield* run.append([said("1").entry])
+      yield* run.append([makeEntry("1").entry])
       yield* proxy.cut
-      const [step] = yield* Effect.all([run.append([said("2").entry]), Effect.andThen(Effect.sleep(300), proxy.mend)], {
-        concurrency: 2
-      })
+      const [step] = yield* Effect.all(
+        [run.append([makeEntry("2").entry]), Effect.andThen(Effect.sleep(300), proxy.mend)],
+        {
+          concurrency: 2
+        }
+      )
       assert.strictEqual(step, 2)
       assert.strictEqual((yield* ids(store)).length, 2)
     }),
@@ -371,7 +372,7 @@ describe.skipIf(!hasRedis)("on Redis", () => {
 describe("SQLite", () =>
   holdAlways(folder, (path) => SqliteSessions.layer({ file: join(path, "sessions.db") }), it.live))
 
-/** A server that ends by `kill -9`, and starts again where it was. */
+/** A server that ends by `kill -9`, and starts again at the same address. */
 interface Mortal {
   readonly url: string
   readonly kill: Effect.Effect<void>
@@ -459,7 +460,7 @@ describe("a server that ends by kill -9 in the middle of 1,000 appends", () => {
       for (let n = 0; n < 1000; n++) {
         const batch: { leaf: string | null; entries: Array<SessionStore.NewEntry> } = {
           leaf,
-          entries: [said(`${n}`)]
+          entries: [makeEntry(`${n}`)]
         }
         const done: SessionStore.Leaf = yield* Effect.retry(
           Effect.tapError(store.append("t", batch), () => Effect.sync(() => failures++)),
@@ -475,13 +476,13 @@ describe("a server that ends by kill -9 in the middle of 1,000 appends", () => {
   })
 
   it.live.skipIf(!hasRedis)(
-    "Redis with appendfsync always: nothing that was acknowledged is lost or doubled",
+    "Redis with appendfsync always: loses and doubles no acknowledged entry",
     () => Effect.flatMap(mortalRedis, (server) => survives(server, onRedis, "p:")),
     60_000
   )
 
   it.live(
-    "Postgres: nothing that was acknowledged is lost or doubled",
+    "Postgres: loses and doubles no acknowledged entry",
     () => Effect.flatMap(mortalPostgres, (server) => survives(server, (place) => onPostgres(place), "public")),
     60_000
   )

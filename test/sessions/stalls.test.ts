@@ -13,7 +13,7 @@ import { jsonl, memory, Postgres, postgres, redis, RedisServer, sqlite } from ".
 
 const times = isFull ? 8 : 1
 
-/** Long messages: a pasted log, a text of joined words, one without spaces, and one that phrases nearly fit. */
+/** Long messages: a pasted log, a text of joined words, a text without spaces, and a text of near phrases. */
 const long = [
   "a line of a log about a question\n".repeat(times * 11_000),
   "a-".repeat(times * 250_000),

@@ -1,4 +1,4 @@
-/** What each store needs, and how opening it fails. */
+/** The services of each store, and the errors of opening it. */
 import type { Layer } from "effect"
 import type { SessionError } from "effect-deepagents"
 import type { SessionStore } from "effect-deepagents/sessions"

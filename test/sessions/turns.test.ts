@@ -38,7 +38,7 @@ const doing = <E, R>(work: Effect.Effect<string, E, R>) =>
 const work = TestChatModel.calls([{ name: "work", arguments: {} }])
 
 describe("turns of a thread", () => {
-  it.effect("requests with a chat each, and runs, queue: each reads what the one before said", () =>
+  it.effect("requests with a chat each, and runs, queue: each reads the messages of the one before", () =>
     Effect.gen(function* () {
       const log: Array<string> = []
       yield* Effect.all(
@@ -58,7 +58,7 @@ describe("turns of a thread", () => {
     }).pipe(Effect.provide([echo, sessions]))
   )
 
-  it.effect("who is not to wait fails before anything is asked or stored", () =>
+  it.effect("a run that must not wait fails before anything is asked or stored", () =>
     Effect.gen(function* () {
       const begun = yield* Deferred.make<void>()
       const go = yield* Deferred.make<void>()
@@ -103,7 +103,7 @@ describe("turns of a thread", () => {
     )
   )
 
-  it.live("a turn is given back when what stores the end of its run breaks down", () =>
+  it.live("returns a turn when storing the end of its run fails", () =>
     Effect.gen(function* () {
       const journal = makeJournal(yield* SessionStore.SessionStore)
       const breaking: Journal.Journal["Service"] = {
@@ -184,7 +184,7 @@ describe("turns of a thread", () => {
     )
   )
 
-  it.live("of two runs that wait for the same thread, one that leaves does not hide the other", () =>
+  it.live("of two runs that wait for the same thread, a leaving one does not hide the other", () =>
     Effect.gen(function* () {
       const left = yield* Deferred.make<void>()
       const run = (threadId: string) =>
@@ -220,7 +220,7 @@ describe("turns of a thread", () => {
     )
   )
 
-  it.live("what a run leaves behind may use its thread when it is over", () =>
+  it.live("work that a run leaves behind may use its thread afterwards", () =>
     Effect.gen(function* () {
       const done = yield* Deferred.make<string, unknown>()
       const over = yield* Deferred.make<void>()

@@ -11,7 +11,7 @@ import { SqlClient } from "effect/sql"
 import { onPostgres } from "./children/postgres.ts"
 import { aSchema, Postgres } from "./places.ts"
 
-const said = (id: string, text: string): SessionStore.NewEntry => ({
+const makeEntry = (id: string, text: string): SessionStore.NewEntry => ({
   id,
   entry: { _tag: "Message", message: Message.human(text) }
 })
@@ -37,13 +37,13 @@ layer(Postgres.layer, { timeout: 60_000, excludeTestServices: true })("Postgres"
         const store = yield* SessionStore.SessionStore
         for (const threadId of ["healthy", "poisoned"]) {
           yield* store.create({ threadId })
-          yield* store.append(threadId, { leaf: null, entries: [said("1", `a word of ${threadId}`)] })
+          yield* store.append(threadId, { leaf: null, entries: [makeEntry("1", `a word of ${threadId}`)] })
         }
         // As a version without a limit wrote it.
-        const body = JSON.stringify(said("2", "x".repeat(17_000_000)).entry)
+        const body = JSON.stringify(makeEntry("2", "x".repeat(17_000_000)).entry)
         yield* sql`SELECT * FROM session_append(${"poisoned"}::text, ${"1"}::text, 1::bigint,
           ${JSON.stringify([["2", "Message", body]])}::text::jsonb, false, NULL::text, NULL::jsonb)`
-        yield* store.append("healthy", { leaf: "1", entries: [said("3", "another word of it")] })
+        yield* store.append("healthy", { leaf: "1", entries: [makeEntry("3", "another word of it")] })
 
         const { items } = yield* store.search("word")
         assert.deepStrictEqual(items.map(({ entryId, threadId }) => `${threadId} ${entryId}`).toSorted(), [
@@ -64,7 +64,7 @@ layer(Postgres.layer, { timeout: 60_000, excludeTestServices: true })("Postgres"
         assert.strictEqual((yield* store.list()).items.length, 2)
 
         yield* store.rewind("poisoned", "1")
-        yield* store.append("poisoned", { leaf: "1", entries: [said("4", "it goes on")] })
+        yield* store.append("poisoned", { leaf: "1", entries: [makeEntry("4", "it goes on")] })
         assert.strictEqual((yield* store.load("poisoned")).entries.length, 2)
         yield* store.delete("poisoned")
       }).pipe(
@@ -83,7 +83,11 @@ layer(Postgres.layer, { timeout: 60_000, excludeTestServices: true })("Postgres"
       yield* Effect.gen(function* () {
         const store = yield* SessionStore.SessionStore
         yield* store.create({ threadId: "t" })
-        const entries = [said("1", "d".repeat(9_000_000)), said("2", "ж".repeat(4_500_000)), said("3", "a word")]
+        const entries = [
+          makeEntry("1", "d".repeat(9_000_000)),
+          makeEntry("2", "ж".repeat(4_500_000)),
+          makeEntry("3", "a word")
+        ]
         yield* store.append("t", { leaf: null, entries })
         assert.strictEqual((yield* store.search("word")).items.length, 1)
         assert.strictEqual((yield* store.search("ddd")).items[0]?.entryId, "1")

@@ -75,7 +75,7 @@ describe("entries that are recognised", () => {
     }
   })
 
-  it("are not those of another version, or of another shape", () => {
+  it("are no entries of another version, or of another shape", () => {
     const [first] = stored
     assert.isUndefined(usual({ ...(first as object), v: version + 1 }))
     assert.isUndefined(usual({ _tag: "Step", usage, rounds: 3 }))
@@ -84,7 +84,7 @@ describe("entries that are recognised", () => {
     assert.isUndefined(usual(null))
   })
 
-  it("are what the schema makes of values that no JSON has", () => {
+  it("equal the schema's result for values that no JSON has", () => {
     class Text {
       readonly type = "text"
       readonly text = "hello"
@@ -127,7 +127,7 @@ describe("entries that are recognised", () => {
   )
   const changes = [fc.array(fc.nat(12), { maxLength: 5 }), names, puts] as const
 
-  it("are what the schema makes of them, however they were changed", () => {
+  it("equal the schema's result after any change", () => {
     fc.assert(
       fc.property(fc.constantFrom(...stored, ...entries), ...changes, (value, steps, name, put) => {
         const other = changed(value, steps, name, put)

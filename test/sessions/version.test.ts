@@ -1,7 +1,4 @@
-/**
- * Records say the version that they were written in: earlier ones are read, and a later one is refused by both numbers,
- * in whatever store it is, before anything is lost of it.
- */
+/** Records name the version that they were written in: earlier ones are read, and a later one is refused by both numbers, in any store, before anything of it is lost. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -15,7 +12,7 @@ import type { InvalidEncoding } from "../../src/core/schema/encoding.ts"
 import { makeJournal } from "../../src/sessions/journal.ts"
 import { folder } from "./places.ts"
 
-/** Numbers that no version writes, and texts that are none. */
+/** Numbers that no version writes, and invalid texts. */
 const wrong: ReadonlyArray<unknown> = [undefined, null, 0, -1, 1.5, "1", "", true, [1], { v: 1 }, Number.NaN]
 
 const later = [2, 7, Number.MAX_SAFE_INTEGER]

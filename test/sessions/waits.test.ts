@@ -1,6 +1,4 @@
-/**
- * The index of what waits is the truth: whatever is done to threads, it has what reading all of them gives.
- */
+/** The index of waiting threads is the truth: after any operations it equals the result of reading all threads. */
 import { cpSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -49,7 +47,7 @@ const suspension = (messageId: string, open: ReadonlyArray<string>, decided: Rea
 const requestIds = ["q1", "q2", "q3", "q4"]
 const calls = ["a", "b"]
 
-/** A suspension about a turn: the last one of the path or of what is appended, or an earlier one. */
+/** A suspension about a turn: the last one of the path or of the appended entries, or an earlier one. */
 interface Suspended {
   readonly _tag: "Suspended"
   readonly back: number
@@ -114,14 +112,15 @@ let made = 0
 const perform = Effect.fnUntraced(function* (store: SessionStore.Service, step: Operation) {
   const id = step.threadId
   yield* Effect.ignore(store.create({ threadId: id }))
-  const known = (yield* store.load(id, { limit: 40 })).entries
-  const at = (number: number | null) => (number === null ? null : (known.at(number % (known.length + 1))?.id ?? null))
+  const knownEntries = (yield* store.load(id, { limit: 40 })).entries
+  const at = (number: number | null) =>
+    number === null ? null : (knownEntries.at(number % (knownEntries.length + 1))?.id ?? null)
   switch (step.do) {
     case "append": {
       const named = step.entries.map((one) =>
         one._tag === "Message" ? { ...one, message: { ...one.message, id: `m${made++}` } } : one
       )
-      const turns = turnsOf([...known.map((stored) => stored.entry), ...named])
+      const turns = turnsOf([...knownEntries.map((stored) => stored.entry), ...named])
       const entries = named.map((one) => ({
         id: `e${String(made++).padStart(9, "0")}`,
         entry:
@@ -138,7 +137,7 @@ const perform = Effect.fnUntraced(function* (store: SessionStore.Service, step: 
             : one
       }))
       const behind = step.behind === undefined ? {} : { behind: at(step.behind) }
-      return yield* Effect.asVoid(store.append(id, { leaf: known.at(-1)?.id ?? null, entries, ...behind }))
+      return yield* Effect.asVoid(store.append(id, { leaf: knownEntries.at(-1)?.id ?? null, entries, ...behind }))
     }
     case "rewind":
       return yield* Effect.asVoid(store.rewind(id, at(step.to)))
@@ -153,7 +152,7 @@ const perform = Effect.fnUntraced(function* (store: SessionStore.Service, step: 
   }
 })
 
-/** All pages of what waits. */
+/** All pages of waiting threads. */
 const waiting = Effect.fnUntraced(function* (store: SessionStore.Service, limit: number) {
   const found: Array<SessionStore.WaitingRequest> = []
   let cursor: string | undefined
@@ -168,7 +167,7 @@ const waiting = Effect.fnUntraced(function* (store: SessionStore.Service, limit:
   return found
 })
 
-/** What reading all threads gives. */
+/** The result of reading all threads. */
 const truth = Effect.fnUntraced(function* (store: SessionStore.Service) {
   const found: Array<SessionStore.WaitingRequest> = []
   for (const thread of (yield* store.list({ limit: 1_000 })).items) {
@@ -205,7 +204,7 @@ const open = (sessions: Layers) =>
     Effect.runSync(Effect.provide(SessionStore.SessionStore, context))
   )
 
-/** What holds of any operations, by two processes in turn where there can be two. */
+/** Invariants of any operations, by two processes in turn if there can be two. */
 const hold = <P, R>(
   name: string,
   subject: { readonly place: Effect.Effect<P, never, R | Scope.Scope>; readonly layer: (place: P) => Layers },
@@ -214,7 +213,7 @@ const hold = <P, R>(
   processes = 2
 ) =>
   test(
-    `${name} has what reading all threads gives`,
+    `${name} equals the result of reading all threads`,
     Effect.fnUntraced(function* () {
       const context = yield* Effect.context<R | Scope.Scope>()
       let waited = 0
@@ -242,7 +241,7 @@ const hold = <P, R>(
     120_000
   )
 
-describe("what waits", () => {
+describe("waiting threads", () => {
   hold("memory", places.memory, 400, it.effect, 1)
   hold("SQLite", places.sqlite, 120, it.effect)
   hold("another client of SQLite", places.foreignSqlite, 40, it.effect)
@@ -263,7 +262,7 @@ layer(places.Postgres.layer, { timeout: 60_000 })("what waits on Postgres", (it)
     })
   )
 
-  it.effect("a list of what waits, and a request by its id, are read from the index, and no thread is", () =>
+  it.effect("reads the list of waiting threads, and a request by its id, from the index and from no thread", () =>
     Effect.gen(function* () {
       const at = yield* places.postgres.place
       yield* open(places.postgres.layer(at))
@@ -350,7 +349,7 @@ const filled = Effect.fnUntraced(function* (store: SessionStore.Service) {
   return expected
 })
 
-describe("what waits in an SQLite file", () => {
+describe("waiting threads in an SQLite file", () => {
   it.effect("of before is indexed, page by page", () =>
     Effect.gen(function* () {
       const file = yield* places.sqlite.place

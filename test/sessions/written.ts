@@ -56,7 +56,7 @@ const see = Tool.make("see", {
 
 const picture = { type: "image", source: { kind: "base64", data: "iVBORw0KGgo=", mimeType: "image/png" } } as const
 
-/** Pays once. What it is given to do when it is called is done after it has paid. */
+/** Pays once. `after` runs after the payment. */
 const payWith = (after: Effect.Effect<string>) =>
   Tool.make("pay", {
     description: "Pays",
@@ -367,7 +367,7 @@ const writeAll = Effect.forEach(all, (state) => Effect.orDie(state), { discard: 
 const into = <E>(store: Layer.Layer<SessionStore.SessionStore, E>) =>
   SessionStore.journalWith({ parts: true }).pipe(Layer.provideMerge(store))
 
-/** Writes all of them into a folder: as JSONL files, as an SQLite file, and as exports for whatever store. */
+/** Writes all of them into a folder: as JSONL files, as an SQLite file, and as exports for any store. */
 export const writeInto = Effect.fnUntraced(function* (at: string) {
   const folder = join(at, "export")
   mkdirSync(folder, { recursive: true })

@@ -11,7 +11,7 @@ import { aFolder, layers, sandboxIn } from "./places.ts"
 
 const byCommand = (sandbox: Sandbox.Service, ...edits: ReadonlyArray<Edit>) => sandbox.execute(JSON.stringify(edits))
 
-/** Records one turn, and gives its notes and what looks see after undo and after redo. */
+/** Records one turn. Returns its notes and the texts after undo and after redo. */
 const recorded = Effect.fnUntraced(function* <A>(
   prepare: (root: string) => void,
   work: (sandbox: Sandbox.Service) => Effect.Effect<unknown, unknown>,
@@ -111,7 +111,7 @@ describe("a turn", () => {
     })
   )
 
-  it.live("takes back what commands did to a file outside of the folder that a tool had named", () =>
+  it.live("takes back a command's change of a file that a tool had named outside of the folder", () =>
     Effect.gen(function* () {
       const { seen } = yield* recorded(
         (root) => {

@@ -1,4 +1,4 @@
-/** Random edits of a folder, and its shape: what a restore must bring back. */
+/** Random edits of a folder, and its shape, which a restore must bring back. */
 import { execFileSync } from "node:child_process"
 import * as Crypto from "node:crypto"
 import * as fs from "node:fs"
@@ -73,7 +73,7 @@ const act = (root: string, one: Edit): void => {
   }
 }
 
-/** Makes edits. Those that are not possible now are left out. */
+/** Makes edits. Edits that are impossible now are left out. */
 export const make = (root: string, edits: ReadonlyArray<Edit>): void => {
   for (const one of edits) {
     try {

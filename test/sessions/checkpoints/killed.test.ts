@@ -139,7 +139,7 @@ describe("a restore that is cut off", () => {
   )
 
   it.live(
-    "leaves the words and goes on later where the disk fails",
+    "keeps the messages and goes on later if the disk fails",
     Effect.fnUntraced(function* () {
       const outer = yield* aFolder
       const root = prepare(outer)
@@ -191,7 +191,7 @@ describe("a restore that is cut off", () => {
   )
 
   it.live(
-    "writes over nothing that the person made meanwhile",
+    "overwrites nothing that the person made meanwhile",
     Effect.fnUntraced(function* () {
       const outer = yield* aFolder
       const root = prepare(outer)

@@ -112,7 +112,7 @@ describe("turns of random edits", { timeout: 180_000 }, () => {
             yield* store.create({ threadId: "t" })
             const all = yield* checkpoints.turns("t")
             assert.lengthOf(all, turns.length)
-            // What the person changed between two turns is a conflict where the later turn did not touch it.
+            // A person's change between two turns is a conflict if the later turn did not touch it.
             const isAlone = turns.every(({ person }, index) => index === 0 || person.length === 0)
             for (const turn of isAlone ? all.toReversed() : all.slice(-1)) {
               const [before, after] = shapes[all.indexOf(turn)] ?? assert.fail("no shape")

@@ -37,7 +37,7 @@ const checkBothWays = Effect.fnUntraced(function* (root: string, before: string,
 
 describe("the record of a turn", () => {
   it.effect(
-    "sees again what a command did to files that a tool made or changed",
+    "records a command's changes of files that a tool made or changed",
     Effect.fnUntraced(function* () {
       const root = yield* aFolder
       make(root, [write("a", "one"), write("b", "one")])
@@ -66,7 +66,7 @@ describe("the record of a turn", () => {
   )
 
   it.effect(
-    "knows after a crash that a command removed what a tool had made",
+    "knows after a crash that a command removed a tool's file",
     Effect.fnUntraced(function* () {
       const root = yield* aFolder
       const place = yield* aFolder
@@ -124,7 +124,7 @@ describe("the record of a turn", () => {
   )
 
   it.effect(
-    "takes no file for the turn's where the scan before the first command failed",
+    "attributes no file to the turn if the scan before the first command failed",
     Effect.fnUntraced(function* () {
       const root = yield* aFolder
       const place = yield* aFolder
@@ -206,7 +206,7 @@ describe("the record of a turn", () => {
   )
 
   it.live(
-    "is restored whole, with its words, where the restore is interrupted",
+    "is restored whole, with its messages, when the restore is interrupted",
     Effect.fnUntraced(function* () {
       const root = yield* aFolder
       const place = yield* aFolder

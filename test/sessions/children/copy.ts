@@ -1,6 +1,4 @@
-/**
- * Copies all threads of a store to another one, and says what became of it.
- */
+/** Copies all threads of a store to another one, and reports the result. */
 import { SessionStore } from "effect-deepagents/sessions"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,7 +1,4 @@
-/**
- * An agent whose gate takes its time before it asks, in a thread of SQLite. `argv` says where, which input, and whether
- * what is asked is approved. It is stopped, or killed, while the gate is at work.
- */
+/** An agent whose gate takes its time before it asks, in a thread of SQLite. `argv` is the place, the input, and whether requests are approved. It is stopped, or killed, while the gate is at work. */
 import { appendFileSync, writeSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Agent, Approval, Checkpoint, Message, Middleware, Ruling, Tool } from "effect-deepagents"

@@ -1,10 +1,10 @@
-/** Stores that processes share. Each process loads the drivers of its own kind alone: they are most of what it costs. */
+/** Stores that processes share. Each process loads the drivers of its own kind only: they are most of its start time. */
 import { readFileSync } from "node:fs"
 import type { SessionStore } from "effect-deepagents/sessions"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-/** What a process must know of a server: it is in `server.json` of its folder. */
+/** The facts of a server for a process, in `server.json` of its folder. */
 export interface Place {
   readonly url: string
   readonly name: string

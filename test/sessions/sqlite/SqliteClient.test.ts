@@ -70,25 +70,25 @@ describe("SqliteClient", () => {
     })
   )
 
-  it.live("rolls a transaction back, and only the inner one that failed", () =>
+  it.live("rolls a transaction back, or only the failed inner one", () =>
     Effect.gen(function* () {
       const { sql } = yield* client()
       yield* sql`CREATE TABLE t (n INTEGER)`
-      const put = (n: number) => sql`INSERT INTO t VALUES (${n})`
-      yield* put(1).pipe(Effect.andThen(Effect.fail("no")), sql.withTransaction, Effect.exit)
+      const putNumber = (n: number) => sql`INSERT INTO t VALUES (${n})`
+      yield* putNumber(1).pipe(Effect.andThen(Effect.fail("no")), sql.withTransaction, Effect.exit)
       yield* sql.withTransaction(
-        Effect.andThen(put(2), Effect.exit(sql.withTransaction(Effect.andThen(put(3), Effect.fail("no")))))
+        Effect.andThen(putNumber(2), Effect.exit(sql.withTransaction(Effect.andThen(putNumber(3), Effect.fail("no")))))
       )
-      yield* sql.withTransaction(sql.withTransaction(put(4)))
+      yield* sql.withTransaction(sql.withTransaction(putNumber(4)))
       expect(yield* sql`SELECT n FROM t ORDER BY n`.values).toEqual([[2], [4]])
-      const began = yield* Effect.forkChild(sql.withTransaction(Effect.andThen(put(5), Effect.never)))
+      const began = yield* Effect.forkChild(sql.withTransaction(Effect.andThen(putNumber(5), Effect.never)))
       yield* Effect.sleep(20)
       yield* Fiber.interrupt(began)
       expect(yield* sql`SELECT n FROM t ORDER BY n`.values).toEqual([[2], [4]])
     })
   )
 
-  it.live("keeps what others do out of a transaction", () =>
+  it.live("keeps other queries out of a transaction", () =>
     Effect.gen(function* () {
       const { sql } = yield* client()
       yield* sql`CREATE TABLE t (n INTEGER)`
@@ -228,7 +228,7 @@ describe("SqliteClient", () => {
     })
   )
 
-  it.live("makes a file for its owner only, and leaves the mode of one that is there", () =>
+  it.live("makes a file for its owner only, and keeps the mode of an existing one", () =>
     Effect.gen(function* () {
       const { file, sql } = yield* client()
       yield* sql`CREATE TABLE t (n)`

@@ -1,6 +1,4 @@
-/**
- * Appends to an SQLite file: those of one turn of the event loop are one commit, and none has a part in another's fate.
- */
+/** Appends to an SQLite file: those of one turn of the event loop are one commit, and each fails alone. */
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -85,7 +83,7 @@ describe("appends of one turn of the event loop", () => {
   )
 
   it.live(
-    "fail alone: a conflict, a taken id, an archived thread and one that is gone keep nobody from the commit",
+    "fail alone: a conflict, a taken id, an archived thread and a removed one keep nobody from the commit",
     inNewFile(function* ({ store }) {
       yield* Effect.forEach(threads(8), (threadId) => store.create({ threadId }))
       yield* Effect.forEach(threads(8), (threadId) => store.append(threadId, { leaf: null, entries: [message("a")] }))
@@ -155,7 +153,7 @@ describe("appends of one turn of the event loop", () => {
 
 describe("appends beside other users of the file", () => {
   it.effect(
-    "go on from where the file has the thread, whatever somebody else did to it since",
+    "go on from the file's state of the thread, after any change by others",
     Effect.fnUntraced(function* () {
       const file = yield* aFile
       const append = (store: SessionStore.Service, threadId: string, leaf: string | null, id: string) =>
@@ -174,13 +172,13 @@ describe("appends beside other users of the file", () => {
         // All that is there so far is in the index of words then.
         [(other) => other.search("text"), "Done", ["a", "b", "c"]],
         [(other, id) => other.rewind(id, "a"), "Conflict", ["a"]],
-        // The leaf is what it was, and the next number is not free.
+        // The leaf is unchanged, and the next number is taken.
         [(other, id) => Effect.andThen(append(other, id, "b", "x"), other.rewind(id, "b")), "Done", ["a", "b", "c"]],
         // Neither is the id.
         [(other, id) => Effect.andThen(append(other, id, "b", "c"), other.rewind(id, "b")), "InvalidEntry", ["a", "b"]],
         [(other, id) => other.archive(id), "Archived", ["a", "b"]],
         [(other, id) => Effect.andThen(other.archive(id), other.unarchive(id)), "Done", ["a", "b", "c"]],
-        // What goes on from it keeps its entries.
+        // A thread forked from it keeps its entries.
         [(other, id) => Effect.andThen(other.fork(id), other.delete(id)), "NotFound", []],
         [
           (other, id) =>
@@ -268,7 +266,7 @@ describe("appends beside other users of the file", () => {
   )
 
   it.live(
-    "go on for thousands after one that waited, and write the log back beside the process",
+    "go on for thousands after a waiting one, and write the log back beside the process",
     inNewFile(function* ({ file, store }) {
       yield* store.create({ threadId: "t" })
       const other = new DatabaseSync(file)
@@ -285,7 +283,7 @@ describe("appends beside other users of the file", () => {
       yield* Fiber.join(unlocked)
       other.close()
       assert.strictEqual((yield* store.leaf("t")).step, 3_000)
-      // What is in the file itself was written back: appends write to the log alone.
+      // The content of the file itself was written back: appends write to the log alone.
       yield* Effect.repeat(Effect.sleep("10 millis"), { until: () => statSync(file).size > 200_000 })
     }),
     30_000

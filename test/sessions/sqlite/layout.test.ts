@@ -1,7 +1,4 @@
-/**
- * The tables of an SQLite file give what the memory has, though an append writes to no index of ids, of times or of
- * words; and a file of an older layout has all that it had.
- */
+/** The tables of an SQLite file return the same as memory, though an append writes to no index of ids, of times or of words; and a file of an older layout keeps all content. */
 import { spawn } from "node:child_process"
 import { cpSync } from "node:fs"
 import { join } from "node:path"
@@ -21,7 +18,7 @@ const message = (id: string, text = `text ${id}`): SessionStore.NewEntry => ({
   entry: { _tag: "Message", message: Message.human(text, { id }) }
 })
 
-/** What a program gives on a file, and in memory. */
+/** A program's results on a file, and in memory. */
 const onBoth = <A, E>(program: (store: SessionStore.Service) => Effect.Effect<A, E>) => {
   const on = <E2>(layer: Layer.Layer<SessionStore.SessionStore, E2>) =>
     SessionStore.SessionStore.use(program).pipe(Effect.provide([layer, TestClock.layer()]))
@@ -32,7 +29,7 @@ const onBoth = <A, E>(program: (store: SessionStore.Service) => Effect.Effect<A,
 }
 
 /** All pages of the list, each of so many threads. */
-const listed = Effect.fnUntraced(function* (store: SessionStore.Service, limit: number, archived: boolean) {
+const listThreads = Effect.fnUntraced(function* (store: SessionStore.Service, limit: number, archived: boolean) {
   const found: Array<string> = []
   let cursor: string | undefined
   do {
@@ -76,7 +73,7 @@ const changes = fc.record({
 
 const append = (thread: number, later: 0 | 5_000) => ({ thread, later, what: "append" as const })
 
-/** A thread that goes on behind where it was left, long after it, while others are ahead of it in the list. */
+/** A thread that goes on at its old end, long after it, while others are ahead of it in the list. */
 const muchLater = { all: [append(0, 0), append(0, 0), append(1, 5_000), append(2, 0), append(0, 5_000)], limit: 1 }
 
 const ids = fc.array(fc.array(fc.string({ unit: fc.constantFrom("a", "b", "~", "é", "😀", "\uffff"), maxLength: 3 })), {
@@ -105,7 +102,7 @@ describe("the tables of an SQLite file", () => {
             else if (!archived)
               yield* store.append(threadId, { leaf: leaf.id, entries: [message(`e${n}`, `word ${n}`)] })
           }
-          return [seen, yield* listed(store, limit, false), yield* listed(store, limit, true)]
+          return [seen, yield* listThreads(store, limit, false), yield* listThreads(store, limit, true)]
         }),
         [muchLater]
       ),
@@ -130,7 +127,7 @@ describe("the tables of an SQLite file", () => {
           yield* store.describe("ahead", { title: "first" })
           yield* at(2_500)
           yield* goOn("ahead", "e3")
-          return yield* listed(store, 1, false)
+          return yield* listThreads(store, 1, false)
         })
       )
       assert.deepStrictEqual(sqlite, ["between 2700", "ahead 2500"])
@@ -139,7 +136,7 @@ describe("the tables of an SQLite file", () => {
   )
 
   it.live(
-    "refuse an id that is taken, whatever ids came before it, also in a fork",
+    "refuse a taken id, behind any ids, also in a fork",
     () =>
       agrees(
         ids,
@@ -323,7 +320,7 @@ describe("a file of an older layout", () => {
   )
 
   it.live(
-    "stays as it was where that fails in the middle",
+    "stays unchanged if the upgrade fails in the middle",
     Effect.fnUntraced(function* () {
       const { file } = yield* older
       const change = (statement: string) => {

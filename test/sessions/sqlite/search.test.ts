@@ -10,7 +10,7 @@ import * as SqlSessions from "effect-deepagents/sessions/SqlSessions"
 import { SqlClient } from "effect/sql"
 import { sqlite } from "../places.ts"
 
-const said = (id: string): SessionStore.NewEntry => ({
+const makeEntry = (id: string): SessionStore.NewEntry => ({
   id,
   entry: { _tag: "Message", message: Message.human(`a question number ${id} about a thing`) }
 })
@@ -18,7 +18,7 @@ const said = (id: string): SessionStore.NewEntry => ({
 const filled = Effect.gen(function* () {
   const store = yield* SessionStore.SessionStore
   yield* store.create({ threadId: "t" })
-  const entries = Array.from({ length: 2_000 }, (_, n) => said(`e${String(n).padStart(5, "0")}`))
+  const entries = Array.from({ length: 2_000 }, (_, n) => makeEntry(`e${String(n).padStart(5, "0")}`))
   yield* store.append("t", { leaf: null, entries })
   yield* store.search("nothing yet")
   return store
@@ -86,7 +86,7 @@ describe("a search of an SQLite file", () => {
         const { id } = yield* store.leaf("t")
         yield* sql.withTransaction(
           Effect.gen(function* () {
-            yield* store.append("t", { leaf: id, entries: [{ ...said("f"), id: "f1" }] })
+            yield* store.append("t", { leaf: id, entries: [{ ...makeEntry("f"), id: "f1" }] })
             assert.strictEqual((yield* store.search("number f")).items[0]?.entryId, "f1")
           })
         )
