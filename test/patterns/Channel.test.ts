@@ -165,12 +165,12 @@ describe("Channel", () => {
           Effect.map(Storage.Storage, ({ table }) => ({
             table: (name: string) => {
               const inner = table(name)
-              const cut = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+              const runCutOff = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
                 Effect.suspend(() => (left-- <= 0 ? Effect.interrupt : work))
               return {
                 ...inner,
-                get: (...args: Parameters<typeof inner.get>) => cut(inner.get(...args)),
-                swap: (...args: Parameters<typeof inner.swap>) => cut(inner.swap(...args))
+                get: (...args: Parameters<typeof inner.get>) => runCutOff(inner.get(...args)),
+                swap: (...args: Parameters<typeof inner.swap>) => runCutOff(inner.swap(...args))
               }
             }
           }))
@@ -194,7 +194,7 @@ describe("Channel", () => {
   )
 
   for (const name of ["memory", "cluster"] as const)
-    it.live(`refuses what is too large, too much, unwanted or has no name (${name})`, () =>
+    it.live(`refuses oversized, surplus, unwanted and nameless messages (${name})`, () =>
       Effect.gen(function* () {
         const channel = yield* Channel.Channel
         const reasonOf = (message: Channel.Message) =>
@@ -217,7 +217,7 @@ describe("Channel", () => {
     )
 
   for (const name of ["memory", "cluster"] as const)
-    it.live(`is two tools: a run that is cut off sends once, and loses nothing that it read (${name})`, () =>
+    it.live(`is two tools: a run that is cut off sends once, and loses no message that it read (${name})`, () =>
       Effect.gen(function* () {
         const channel = yield* Channel.Channel
         const agent = Agent.make({ name: "scout", prompt: "", tools: Channel.tools({ as: "scout" }) })
@@ -250,7 +250,7 @@ describe("Channel", () => {
       }).pipe(Effect.provide(channels[name]()), Effect.scoped)
     )
 
-  it.live("keeps a mailbox over the end of all runners, and repeats what was cut off while one ends", () =>
+  it.live("keeps a mailbox through the end of all runners, and repeats work that a runner's end cut off", () =>
     Effect.gen(function* () {
       const storage = yield* Storage.Storage
       let isCut = true

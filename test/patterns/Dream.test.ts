@@ -132,7 +132,7 @@ describe("Dream", () => {
     )
   )
 
-  it.effect("a proposal whose changes are not those that were approved is not applied", () =>
+  it.effect("does not apply a proposal whose changes differ from the approved ones", () =>
     Effect.gen(function* () {
       const made = Proposal.make([{ path: "/secret.md", before: "s", after: "t", why: "", evidence: [] }])
       const forged = { ...made, changes: made.changes.map((one) => ({ ...one, after: "x" })) }

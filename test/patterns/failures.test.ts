@@ -1,4 +1,4 @@
-/** What ends a fan-out at once, and what is the problem of one part. Budgets over programs in every shape. */
+/** Failures that end a fan-out at once, and failures of one part. Budgets over programs of every shape. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Deferred, Result, Schema } from "effect"
 import { Agent, type ChatModel, Message, type ModelError } from "effect-deepagents"
@@ -38,7 +38,7 @@ describe("a failure that all parts share", () => {
         const model = TestChatModel.reactive(() => (++asked < 11 ? "found" : TestChatModel.fail(reason)))
         const error = yield* Effect.flip(Agent.run(mapOver(400), "go").pipe(Effect.provide(model)))
         assert.strictEqual(error._tag === "ModelError" && error.reason._tag, reason._tag)
-        // The call that failed, and those that were in flight beside it.
+        // The failed call, and the calls in flight beside it.
         assert.isAtMost(asked, 11 + 7)
       })
     )
@@ -281,7 +281,7 @@ describe("a budget", () => {
             )
             const error = yield* Effect.raceFirst(ended, passing)
             assert.strictEqual(error._tag, "BudgetExceeded")
-            // Turns in flight, and those that the killed process took with it, are not known to the budget.
+            // The budget does not know turns in flight, or the turns of a killed process.
             const allowed = "time" in limit ? most * width : most
             assert.isAtMost(turns, allowed + width - 1 + (isKilled ? width : 0))
             assert.isAtLeast(turns, 4)

@@ -1,4 +1,4 @@
-/** What holds for every pattern: docs/patterns.md has the table that these tests fill. */
+/** Invariants of every pattern: docs/patterns.md has the table that these tests fill. */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

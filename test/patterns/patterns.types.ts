@@ -30,7 +30,7 @@ const asking = Agent.make({ name: "asking", prompt: "", middleware: [Middleware.
 const quiet = Agent.program({ name: "quiet", run: Effect.succeed })
 const unlucky = Agent.program({ name: "unlucky", run: () => new NoLuck() })
 
-// The failures and needs are those of the agents, and of the default judge.
+// Errors and services come from the agents and the default judge.
 expectTypeOf(Goal.make({ worker })).toEqualTypeOf<
   Agent.Program<Goal.Input, Goal.Result, Fails, ChatModel.ChatModel | Orders>
 >()

@@ -51,7 +51,7 @@ describe("Goal", () => {
     })
   )
 
-  it.effect("ignores verdicts on criteria that there are not, and misses those that are left out", () =>
+  it.effect("ignores verdicts on unknown criteria, and treats missing verdicts as unmet", () =>
     Effect.gen(function* () {
       const answer = JSON.stringify({ verdicts: [{ criterion: 7, met: true, quote: "text" }], feedback: "" })
       const model = TestChatModel.reactive(({ systemPrompt }) => (systemPrompt === "WORK" ? "text" : answer))
@@ -248,7 +248,7 @@ describe("Supervisor's revisions", () => {
 })
 
 describe("Team", () => {
-  it.effect("goes round, and tells each member what was said since its last turn", () =>
+  it.effect("goes round, and tells each member the messages since its last turn", () =>
     Effect.gen(function* () {
       const heard: Array<string> = []
       const member = (name: string) => Agent.make({ name, prompt: name })
@@ -304,7 +304,7 @@ describe("Plan", () => {
     })
   )
 
-  it.effect("gives up after its plans, with what was done", () =>
+  it.effect("gives up after its plans, with the finished steps", () =>
     Effect.gen(function* () {
       const planned = Plan.make({
         worker,
@@ -372,9 +372,9 @@ describe("wrong options", () => {
     })
   )
 
-  it.effect("are refused where a count would not end the work, or two agents would share a conversation", () =>
+  it.effect("are refused if a count would not end the work, or two agents would share a conversation", () =>
     Effect.gen(function* () {
-      const counted = (count: number): ReadonlyArray<Agent.Agent<unknown, unknown, unknown>> => [
+      const makeAgents = (count: number): ReadonlyArray<Agent.Agent<unknown, unknown, unknown>> => [
         Goal.make({
           worker: quiet,
           judge: Agent.make({ name: "j", prompt: "", output: Goal.Judgement }),
@@ -385,7 +385,7 @@ describe("wrong options", () => {
         Pipeline.make({ name: "p", steps: { a: { agent: quiet, ask: () => "" } }, concurrency: count })
       ]
       for (const count of [Number.NaN, 0.5, -1, 0]) {
-        for (const agent of counted(count)) {
+        for (const agent of makeAgents(count)) {
           assert.match(String(Agent.describe(agent).problem), /must be a whole number of at least 1/, agent.name)
         }
       }
@@ -489,7 +489,7 @@ describe("Autopilot", () => {
     )
   }
 
-  it.effect("tells what is left, and that it is alive", () =>
+  it.effect("tells the rest of its budget, and a heartbeat", () =>
     Effect.gen(function* () {
       const model = TestChatModel.reactive(({ systemPrompt }) =>
         systemPrompt === "WORK" ? TestChatModel.text("done", { delay: "150 seconds" }) : report(true)
@@ -498,15 +498,15 @@ describe("Autopilot", () => {
         Stream.runCollect(Agent.stream(Autopilot.make({ worker }), "go")).pipe(Effect.provide(model))
       )
       for (let second = 0; second < 200; second++) yield* TestClock.adjust("1 second")
-      const told = (yield* Fiber.join(events)).flatMap((event) =>
+      const statuses = (yield* Fiber.join(events)).flatMap((event) =>
         event._tag === "Custom" ? [[event.name, event.payload] as const] : []
       )
       const kinds = ["heartbeat", "heartbeat", "progress"]
       assert.deepStrictEqual(
-        told.map(([name]) => name),
+        statuses.map(([name]) => name),
         kinds
       )
-      const left = told.map(([, payload]) => Schema.decodeUnknownSync(Told)(payload).remaining)
+      const left = statuses.map(([, payload]) => Schema.decodeUnknownSync(Told)(payload).remaining)
       assert.deepStrictEqual(
         left.map(({ time }) => time / 1000),
         [1740, 1680, 1650]
