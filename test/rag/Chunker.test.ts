@@ -112,7 +112,7 @@ describe("chunk", () => {
     expect(chunks[1]?.headings).toEqual(["Options"])
   })
 
-  it("keeps tables and fenced code whole where they fit", () => {
+  it("keeps tables and fenced code whole if they fit", () => {
     const rows = "| 1 | 2 |\n".repeat(10)
     const code = "```\nlet a = 1. Let b = 2.\n\nlet c = 3\n```\n"
     const filler = "Some words before it. ".repeat(6)

@@ -18,7 +18,7 @@ const files = {
   "/README.md": "# Shop\nA shop with a cart, payments and refunds."
 }
 
-const split = (id: string, text: string) =>
+const splitCode = (id: string, text: string) =>
   Effect.map(CodeSplitter.load, (code) => Chunker.chunk({ id, text }, { split: code }))
 
 const linesIn = (text: string, start: number, end: number) => {
@@ -30,7 +30,7 @@ describe("load", () => {
   it.effect("splits by definitions, under their names and with their lines", () =>
     Effect.gen(function* () {
       const text = files["/src/cart.ts"]
-      const chunks = yield* split("/src/cart.ts", text)
+      const chunks = yield* splitCode("/src/cart.ts", text)
       const under = (name: string) => chunks.filter(({ headings }) => headings.join(" ") === name)
       expect(under("sumCart")[0]?.text).toMatch(/^\/\*\* The sum of a cart|^import/)
       expect(under("Cart addItem")[0]?.text).toContain("/** Adds one. */\n  addItem")
@@ -93,7 +93,7 @@ describe("load", () => {
           "a\n".repeat(600_000)
         ]) {
           const began = performance.now()
-          expect((yield* split("/a.ts", text)).length).toBeGreaterThan(0)
+          expect((yield* splitCode("/a.ts", text)).length).toBeGreaterThan(0)
           expect(performance.now() - began).toBeLessThan(15_000)
         }
       }),

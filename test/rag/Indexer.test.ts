@@ -41,8 +41,8 @@ describe("folder", () => {
         [c]: "removed",
         [d]: "failed"
       })
-      const found = (yield* Retriever.search(space, "cherries", { limit: 1 }))[0]
-      expect([found?.chunk.document, found?.title, found?.source]).toEqual([a, "Alpha", "/docs"])
+      const firstHit = (yield* Retriever.search(space, "cherries", { limit: 1 }))[0]
+      expect([firstHit?.chunk.document, firstHit?.title, firstHit?.source]).toEqual([a, "Alpha", "/docs"])
       expect(yield* space.sources()).toEqual([{ source: "/docs", documents: 2, chunks: 2 }])
     }).pipe(Effect.provide(layers))
   )

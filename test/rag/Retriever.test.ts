@@ -38,7 +38,7 @@ const filled = Effect.gen(function* () {
 const layers = Layer.merge(MemoryIndex.layer, HashingEmbedding.layer())
 
 describe("search", () => {
-  it.effect("joins both lists by rank, and says where each hit was", () =>
+  it.effect("joins both lists by rank, and tells each hit's rank in them", () =>
     Effect.gen(function* () {
       const space = yield* filled
       const hits = yield* Retriever.search(space, "days of leave", { limit: 2 })

@@ -1,4 +1,4 @@
-/** Documents that are written to do harm: the indexer reports each, stores what it can, and goes on. */
+/** Documents that are written to do harm: the indexer reports each, stores the usable ones, and goes on. */
 import { readFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
@@ -102,7 +102,7 @@ it.live(
             expect(hashes.size).toBe(progress.filter(({ outcome }) => outcome === "indexed").length)
             const [first] = yield* Retriever.search(space, "thirty days of leave", { limit: 1 })
             expect(first?.chunk.document).toBe("/docs/good.md")
-            // What was stored is not read again.
+            // Stored documents are not read again.
             for (const { document, outcome } of yield* run) {
               expect([document, outcome]).toEqual([document, hashes.has(document) ? "unchanged" : "failed"])
             }

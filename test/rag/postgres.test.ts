@@ -38,7 +38,7 @@ describe("PostgresIndex", () => {
     60_000
   )
 
-  it.live("opens its tables again, and refuses those of a later version", () =>
+  it.live("opens its tables again, and refuses tables of a later version", () =>
     Effect.gen(function* () {
       const sources = RagIndex.RagIndex.use((index) => Effect.flatMap(index.space("a"), (space) => space.sources()))
       const opened = sources.pipe(Effect.provide(PostgresIndex.layer, { local: true }))
@@ -115,7 +115,7 @@ const problemOf = <E>(sql: Layer.Layer<SqlClient, E>) =>
     String(error instanceof Error ? error.message : error)
   ).pipe(Effect.scoped)
 
-describe("a server that lacks what the index needs", () => {
+describe("a server without a feature that the index needs", () => {
   it.live(
     "without pgvector is told how to get it",
     () =>

@@ -106,14 +106,14 @@ describe("processes", () => {
       const one = yield* open
       const other = yield* open
       const vector = Array.from({ length: 384 }, (_, at) => (at === 0 ? 1 : 0))
-      const put = (id: string) => {
+      const putDocument = (id: string) => {
         const chunk = { id: `${id}::0`, document: id, index: 0, start: 0, end: 1, text: "x", headings: [], label: "" }
         return one.put([{ document: { id, text: "x" }, hash: "1", chunks: [chunk], vectors: [vector] }])
       }
       const found = Effect.map(other.nearest(vector, { limit: 9 }), (hits) => hits.map(({ chunk }) => chunk.document))
-      yield* put("a")
+      yield* putDocument("a")
       expect(yield* found).toEqual(["a"])
-      yield* put("b")
+      yield* putDocument("b")
       yield* one.remove(["a"])
       expect(yield* found).toEqual(["b"])
     }).pipe(Effect.scoped)

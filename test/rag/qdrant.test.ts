@@ -49,7 +49,7 @@ describe("QdrantIndex on a stand-in", () => {
     Effect.gen(function* () {
       const real = yield* HttpClient.HttpClient
       const texts = (word: string, count: number) => Array.from({ length: count }, (_, at) => `${word} number${at}`)
-      const found = (word: string) =>
+      const findWord = (word: string) =>
         RagIndex.RagIndex.use((index) =>
           Effect.flatMap(index.space("a"), (space) => space.words(word, { limit: 50 }))
         ).pipe(
@@ -72,7 +72,7 @@ describe("QdrantIndex on a stand-in", () => {
           Effect.provide(Layer.provide(indexOn, Layer.succeed(HttpClient.HttpClient, dying))),
           Effect.exit
         )
-        const counts = [yield* found("apple"), yield* found("pear")] as const
+        const counts = [yield* findWord("apple"), yield* findWord("pear")] as const
         expect([
           [5, 0],
           [0, 3]
