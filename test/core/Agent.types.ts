@@ -188,7 +188,7 @@ expectTypeOf(
 ).toEqualTypeOf<Stream.Stream<number, "broken">>()
 declare const numbers: () => AsyncIterable<number>
 
-// Written where they are used, middleware and tools infer what they would infer on their own.
+// Written in place, middleware and tools infer the same as on their own.
 expectTypeOf(
   Agent.make({
     name: "inline",
@@ -328,7 +328,7 @@ Middleware.make({ asks: true, name: "x", gateToolCall: () => Effect.succeed([]) 
 // @ts-expect-error there is no hook of this name
 Agent.make({ name: "a", prompt: "", middleware: [Middleware.make({ name: "x", beforModel: () => Effect.void })] })
 
-// What works on a value can be called with it, or piped.
+// A function over a value can be called with it, or piped.
 const set = pipe(slot, AgentState.assign(2))
 expectTypeOf(set).toEqualTypeOf<AgentState.Update>()
 expectTypeOf(AgentState.assign(slot, 2)).toEqualTypeOf<AgentState.Update>()
@@ -363,7 +363,7 @@ AgentEvent.filter(stream(), "ToolCaled")
 
 // An event of a request is the request.
 expectTypeOf<AgentEvent.Of<"ApprovalRequested">>().toExtend<Approval.Request>()
-// Tools that come and go: what finding them needs and fails with, and what they need, all show.
+// Dynamic tools: errors and services of finding them, and their own services, all show.
 declare const found: Effect.Effect<ReadonlyArray<typeof lookup>, Denied, Audit>
 expectTypeOf(Middleware.make({ name: "x", tools: () => found })).toEqualTypeOf<
   Middleware.Middleware<Denied, Audit | Orders>
@@ -375,11 +375,11 @@ expectTypeOf(
   Middleware.make({ name: "x", tools: [lookup], beforeModel: () => Audit.use((audit) => audit.note) })
 ).toEqualTypeOf<Middleware.Middleware<never, Audit | Orders>>()
 
-// What is written in declarations and hovers has names.
+// Types in declarations and hovers have names.
 expectTypeOf(AgentEvent.AgentEvent).toEqualTypeOf<Schema.Codec<AgentEvent.AgentEvent, Json.JsonObject>>()
 expectTypeOf(Message.Message).toEqualTypeOf<Schema.Codec<Message.Message, Json.JsonObject>>()
 
-// Finding out what came of a call may need services of its own.
+// Reconciling a call may need services of its own.
 expectTypeOf(
   Tool.make("x", {
     description: "",

@@ -1,4 +1,4 @@
-/** Agents for promises: what tools may give, how a call ends early, and what is thrown. */
+/** Agents for promises: results of tools, early ends of calls, and thrown errors. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { Agent, Content, AgentError, AgentPromise, Approval, Message, Tool, ToolOutput } from "effect-deepagents"
@@ -14,7 +14,7 @@ type Execute = (args: { readonly x: number }, context: { readonly signal: AbortS
 const look = (execute: Execute) => Tool.make("look", { description: "", parameters: { x: Schema.Finite }, execute })
 
 /** The result of the tool that the model reads. */
-const told = async (execute: Execute) => {
+const runTool = async (execute: Execute) => {
   const agent = Agent.make({ name: "a", prompt: "", tools: [look(execute)] })
   await using door = AgentPromise.make(agent, script(call("look"), "done"))
   const { messages } = await door.run("go")
@@ -48,15 +48,15 @@ const endless = () => {
 
 describe("the work of a tool", () => {
   it("is an effect, a promise or a value; data is JSON to the model", async () => {
-    assert.deepEqual(await told(async ({ x }) => `${x}`), [false, "2"])
-    assert.deepEqual(await told(async ({ x }) => ({ x, at: new Date(0), big: 1n })), [
+    assert.deepEqual(await runTool(async ({ x }) => `${x}`), [false, "2"])
+    assert.deepEqual(await runTool(async ({ x }) => ({ x, at: new Date(0), big: 1n })), [
       false,
       '{"x":2,"at":"1970-01-01T00:00:00.000Z","big":"1"}'
     ])
-    assert.deepEqual(await told(({ x }) => [x, null]), [false, "[2,null]"])
-    assert.deepEqual(await told(() => Effect.succeed({ content: "a file" })), [false, '{"content":"a file"}'])
-    assert.deepEqual(await told(() => false), [false, "false"])
-    assert.deepEqual(await told(() => null), [false, "null"])
+    assert.deepEqual(await runTool(({ x }) => [x, null]), [false, "[2,null]"])
+    assert.deepEqual(await runTool(() => Effect.succeed({ content: "a file" })), [false, '{"content":"a file"}'])
+    assert.deepEqual(await runTool(() => false), [false, "false"])
+    assert.deepEqual(await runTool(() => null), [false, "null"])
   })
 
   it("is content if it is a list of blocks, and data if its items have more", () => {
@@ -71,7 +71,7 @@ describe("the work of a tool", () => {
   it("is no effect in a promise, which nobody would run", async () => {
     assert.isUndefined(ToolOutput.fromResult(Effect.succeed("x")))
     assert.isUndefined(ToolOutput.fromResult(Promise.resolve("x")))
-    const [isError, text] = await told((async () => Effect.succeed("x")) as never)
+    const [isError, text] = await runTool((async () => Effect.succeed("x")) as never)
     assert.isTrue(isError)
     assert.include(text, 'The tool "look" broke down.')
   })
@@ -81,7 +81,7 @@ describe("the work of a tool", () => {
       (execute: Execute): Execute =>
       (...all) =>
         execute(...all)
-    assert.deepEqual(await told(wrap(async ({ x }, { signal }) => [x, signal.aborted])), [false, "[2,false]"])
+    assert.deepEqual(await runTool(wrap(async ({ x }, { signal }) => [x, signal.aborted])), [false, "[2,false]"])
   })
 
   it("has a signal that is aborted for an Effect too, and for who looks at it only later", async () => {
@@ -107,7 +107,7 @@ describe("the work of a tool", () => {
   })
 
   it("fails with the message of a rejection, which the model reads", async () => {
-    assert.deepEqual(await told(() => Promise.reject(new Error("no stock for 2"))), [true, "no stock for 2"])
+    assert.deepEqual(await runTool(() => Promise.reject(new Error("no stock for 2"))), [true, "no stock for 2"])
   })
 })
 

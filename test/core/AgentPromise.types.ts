@@ -11,7 +11,7 @@ class Slow extends Schema.TaggedError<Slow>()("Slow", {}) {}
 const parameters = { id: Schema.String }
 const options = { description: "", parameters }
 
-// What an effect needs is inferred; a promise and a value need nothing.
+// The services of an effect are inferred; a promise and a value need none.
 expectTypeOf(Tool.make("a", { ...options, execute: ({ id }) => Stock.use((stock) => stock.of(id)) })).toMatchTypeOf<
   Tool.Tool<Stock>
 >()
@@ -34,7 +34,7 @@ expectTypeOf(
 
 // @ts-expect-error A tool has a result.
 Tool.make("a", { ...options, execute: async () => {} })
-// @ts-expect-error So has one with an effect.
+// @ts-expect-error So has a tool with an effect.
 Tool.make("a", { ...options, execute: () => Effect.void })
 // @ts-expect-error An effect inside of a promise would not run.
 Tool.make("a", { ...options, execute: async () => Effect.succeed("x") })

@@ -29,7 +29,7 @@ describe("Parse.json", () => {
     assert.strictEqual(value(" 5 "), 5)
   })
 
-  it("never throws, in time that grows with the text, and says where a text ends to be JSON", () => {
+  it("never throws, in time that grows with the text, and says where the JSON stops", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom("{", "}", "[", "]", '"', ",", ":", "\\", "a", "\n") }), (text) => {
         const found = Parse.json(text)
@@ -55,16 +55,16 @@ describe("Parse.json", () => {
     assert.isBelow(performance.now() - began, 3_000)
   })
 
-  it.effect("saves an answer with a schema a repair, if what it finds fits", () =>
+  it.effect("saves an answer with a schema a repair, if the found value fits", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", output: Schema.Struct({ score: Schema.Finite }) })
-      const asked = (answers: ReadonlyArray<string>) =>
+      const runWith = (answers: ReadonlyArray<string>) =>
         Effect.map(Effect.provide(Agent.run(agent, "go"), TestChatModel.script(answers)), ({ output, rounds }) => [
           output.score,
           rounds
         ])
-      assert.deepStrictEqual(yield* asked(['Here it is:\n```json\n{"score": 3,}\n```\nDone.']), [3, 1])
-      assert.deepStrictEqual(yield* asked(["I found [1] and [2].", '{"score": 4}']), [4, 2])
+      assert.deepStrictEqual(yield* runWith(['Here it is:\n```json\n{"score": 3,}\n```\nDone.']), [3, 1])
+      assert.deepStrictEqual(yield* runWith(["I found [1] and [2].", '{"score": 4}']), [4, 2])
     })
   )
 })
@@ -97,7 +97,7 @@ describe("Parse.markdown", () => {
     assert.deepInclude(Parse.markdown("```\na\n``` ts\nb\n````")[0], { text: "a\n``` ts\nb" })
   })
 
-  it("never loses a listing, whatever stands in it", () => {
+  it("never loses a listing, with any content", () => {
     const line = fc.string({ unit: fc.constantFrom("#", "-", " ", "a", "`", "~", "1", ".") })
     fc.assert(
       fc.property(fc.array(line), (lines) => {

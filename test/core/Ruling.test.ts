@@ -35,7 +35,7 @@ const isWithin = <A>(part: ReadonlyArray<A> | undefined, whole: ReadonlyArray<A>
   whole === undefined || (part !== undefined && part.every((one) => whole.includes(one)))
 
 describe("Ruling.compose", () => {
-  it("never loosens what one of its rulings says", () => {
+  it("never loosens any of its rulings", () => {
     fc.assert(
       fc.property(fc.array(ruling, { maxLength: 5 }), fc.option(ask, { nil: undefined }), (rulings, own) => {
         const verdict = Ruling.compose(rulings, own)
@@ -75,19 +75,19 @@ describe("Ruling.compose", () => {
 
   it("joins likenesses, so that an approval for good covers calls that are like this one to both rules", () => {
     const like = (by: string, likeness?: string) => Ruling.ask(by, { likeness, settles: true })
-    const joined = (...asks: ReadonlyArray<Ruling.Ask>) => {
+    const joinAsks = (...asks: ReadonlyArray<Ruling.Ask>) => {
       const { ruling } = Ruling.compose(asks)
       return ruling._tag === "Ask" ? ruling.terms : undefined
     }
-    const both = joined(like("a", "1"), like("b", "2"))
+    const both = joinAsks(like("a", "1"), like("b", "2"))
     assert.isTrue(both?.settles)
     assert.isDefined(both?.likeness)
-    assert.notStrictEqual(both?.likeness, joined(like("a", "1"), like("b", "3"))?.likeness)
-    assert.isUndefined(joined(like("a", "1"), like("b"))?.likeness)
-    assert.isFalse(joined(like("a", "1"), Ruling.ask("b"))?.settles)
+    assert.notStrictEqual(both?.likeness, joinAsks(like("a", "1"), like("b", "3"))?.likeness)
+    assert.isUndefined(joinAsks(like("a", "1"), like("b"))?.likeness)
+    assert.isFalse(joinAsks(like("a", "1"), Ruling.ask("b"))?.settles)
   })
 
-  it("drops a tool's own question only where a source settles it", () => {
+  it("drops a tool's own question only if a source settles it", () => {
     const own = Ruling.ask("needsApproval")
     assert.strictEqual(Ruling.compose([Ruling.allow("a")], own).ruling._tag, "Ask")
     assert.strictEqual(Ruling.compose([Ruling.allow("a", { settles: true })], own).ruling._tag, "Allow")

@@ -60,7 +60,7 @@ describe("parameters in a schema of another library", () => {
   })
   expectTypeOf(book).toEqualTypeOf<Tool.Tool & Tool.Takes<Json.JsonObject>>()
 
-  it.effect("are shown to the model as JSON Schema, decoded, and coerced where the form is wrong", () =>
+  it.effect("are shown to the model as JSON Schema, decoded, and coerced if their form is wrong", () =>
     Effect.gen(function* () {
       seen.length = 0
       const agent = Agent.make({ name: "a", prompt: "", tools: [book] })
@@ -76,7 +76,7 @@ describe("parameters in a schema of another library", () => {
     }).pipe(Effect.provide(TestChatModel.script([callOf({ room: "Blue", guests: "2", from: "monday" }), "done"])))
   )
 
-  it.effect("are complained about as those of Effect are", () =>
+  it.effect("are refused with the same messages as those of Effect", () =>
     Effect.gen(function* () {
       const { messages } = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [book] }), "go")
       const [answer = ""] = answers(messages)
@@ -185,7 +185,7 @@ describe("parameters in a schema of another library", () => {
     }).pipe(Effect.provide(TestChatModel.script([])))
   )
 
-  it.effect("one that can't be written as JSON Schema, or is no object, is refused as well", () =>
+  it.effect("refuses a schema without a JSON Schema, or of no object", () =>
     Effect.gen(function* () {
       const of = (parameters: StandardSchema<{}>) =>
         problemOf(
@@ -209,8 +209,8 @@ describe("an output in a schema of another library", () => {
   >()
   const deep = DeepAgent.make({ name: "d", prompt: "", output: Weather })
   expectTypeOf<Agent.Output<typeof deep>>().toEqualTypeOf<{ city: string; degrees: number }>()
-  expectTypeOf<Agent.Output<ReturnType<typeof listed>>>().toEqualTypeOf<ReadonlyArray<string>>()
-  const listed = () =>
+  expectTypeOf<Agent.Output<ReturnType<typeof makeLister>>>().toEqualTypeOf<ReadonlyArray<string>>()
+  const makeLister = () =>
     Agent.make({ name: "l", prompt: "", output: withJsonSchema<ReadonlyArray<string>>(v.array(v.string()), list) })
   const list = { type: "array", items: { type: "string" } }
 
@@ -227,7 +227,7 @@ describe("an output in a schema of another library", () => {
 
   it.effect("that is no object is wrapped for the provider", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual((yield* Agent.run(listed(), "go")).output, ["a", "b"])
+      assert.deepStrictEqual((yield* Agent.run(makeLister(), "go")).output, ["a", "b"])
     }).pipe(Effect.provide(TestChatModel.script(['{"value":["a","b"]}'])))
   )
 

@@ -79,7 +79,7 @@ describe("Approval.Decision", () => {
     }).pipe(Effect.provide(calls()))
   )
 
-  it.effect("a program can't decide where one of the rules wants a person", () =>
+  it.effect("a program can't decide if one of the rules wants a person", () =>
     Effect.gen(function* () {
       const policy = Result.getOrThrow(Policy.compile([{ tools: { pay: "ask" } }])).middleware
       const clerk = Agent.make({ name: "clerk", prompt: "", tools: [pay], middleware: [anybody, ...policy] })
@@ -99,7 +99,7 @@ describe("Approval.Decision", () => {
     }).pipe(Effect.provide(calls()))
   )
 
-  it.effect("counts only by those who may decide, and a refusal says who they are", () =>
+  it.effect("counts only by authorised deciders, and a refusal names them", () =>
     Effect.gen(function* () {
       const { first, request } = yield* suspended
       assert.deepStrictEqual(request.deciders, ["ada", "role:finance"])
@@ -121,7 +121,7 @@ describe("Approval.Decision", () => {
     }).pipe(Effect.provide(calls()))
   )
 
-  it.effect("one that was made on an earlier form of the request is refused", () =>
+  it.effect("refuses a decision on an earlier form of the request", () =>
     Effect.gen(function* () {
       const { first, request } = yield* suspended
       const shown = { ...request, arguments: { amount: 5 }, description: "pay amount: 5" }
@@ -188,7 +188,7 @@ describe("Approval.Decision", () => {
     }).pipe(Effect.provide([SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer)), calls()]))
   )
 
-  it.effect("a misspelt name in the rules fails the runs, and says what is near", () =>
+  it.effect("a misspelt name in the rules fails the runs with a suggestion", () =>
     Effect.gen(function* () {
       const wrong = Agent.make({
         name: "clerk",

@@ -22,17 +22,17 @@ const source: fc.Arbitrary<Content.Source> = fc.oneof(
   fc.record({ kind: fc.constant("fileId" as const), fileId: text })
 )
 const providerData = optional("providerData", object)
-const merged = <A extends object, B extends object>(left: fc.Arbitrary<A>, right: fc.Arbitrary<B>) =>
+const mergeAll = <A extends object, B extends object>(left: fc.Arbitrary<A>, right: fc.Arbitrary<B>) =>
   fc.tuple(left, right).map(([a, b]) => ({ ...a, ...b }))
 const block: fc.Arbitrary<Content.Block> = fc.oneof(
-  merged(fc.record({ type: fc.constant("text" as const), text }), providerData),
-  merged(fc.record({ type: fc.constant("reasoning" as const), text }), providerData),
-  merged(fc.record({ type: fc.constant("image" as const), source }), providerData),
-  merged(merged(fc.record({ type: fc.constant("file" as const), source }), optional("name", text)), providerData)
+  mergeAll(fc.record({ type: fc.constant("text" as const), text }), providerData),
+  mergeAll(fc.record({ type: fc.constant("reasoning" as const), text }), providerData),
+  mergeAll(fc.record({ type: fc.constant("image" as const), source }), providerData),
+  mergeAll(mergeAll(fc.record({ type: fc.constant("file" as const), source }), optional("name", text)), providerData)
 )
-const common = merged(
+const common = mergeAll(
   fc.record({ id: text, content: fc.array(block, { maxLength: 4 }) }),
-  merged(optional("source", text), providerData)
+  mergeAll(optional("source", text), providerData)
 )
 const usage = fc
   .record({
@@ -42,21 +42,21 @@ const usage = fc
   })
   .map(Usage.make)
 const message: fc.Arbitrary<Message.Message> = fc.oneof(
-  merged(fc.record({ role: fc.constant("system" as const) }), common),
-  merged(fc.record({ role: fc.constant("human" as const) }), common),
-  merged(
-    merged(
+  mergeAll(fc.record({ role: fc.constant("system" as const) }), common),
+  mergeAll(fc.record({ role: fc.constant("human" as const) }), common),
+  mergeAll(
+    mergeAll(
       fc.record({
         role: fc.constant("ai" as const),
         toolCalls: fc.array(fc.record({ id: text, name: text, arguments: object }), { maxLength: 3 }),
         malformedToolCalls: fc.array(fc.record({ id: text, raw: text, problem: text }), { maxLength: 2 }),
         stopReason: fc.constantFrom(...Message.TurnStop.literals)
       }),
-      merged(optional("usage", usage), optional("model", text))
+      mergeAll(optional("usage", usage), optional("model", text))
     ),
     common
   ),
-  merged(
+  mergeAll(
     fc.record({ role: fc.constant("tool" as const), toolCallId: text, toolName: text, isError: fc.boolean() }),
     common
   )
@@ -65,7 +65,7 @@ const message: fc.Arbitrary<Message.Message> = fc.oneof(
 const throughJson = <A>(value: A): unknown => JSON.parse(JSON.stringify(value))
 
 describe("messages", () => {
-  it.effect("round-trip through versioned JSON, whatever is in them (property)", () =>
+  it.effect("round-trip through versioned JSON, with any content (property)", () =>
     Effect.sync(() =>
       fc.assert(
         fc.property(message, (value) => {
@@ -131,7 +131,7 @@ describe("events", () => {
     )
   )
 
-  it.effect("events of earlier versions are read: what they did not say is empty", () =>
+  it.effect("reads events of earlier versions: missing fields are empty", () =>
     Effect.gen(function* () {
       const call = { callId: "c", toolName: "pay" }
       const asked = { v: 1, ...base, _tag: "ApprovalRequested", ...call, arguments: { n: 1 }, description: "may I?" }
@@ -169,7 +169,7 @@ describe("arguments for a person", () => {
 })
 
 describe("usage", () => {
-  it("adds up, and is priced by what was read fresh, from cache, and written", () => {
+  it("adds up, and is priced by fresh, cached and written tokens", () => {
     const used = Usage.make({
       inputTokens: 1_000_000,
       cacheReadTokens: 400_000,

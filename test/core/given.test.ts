@@ -46,7 +46,7 @@ describe("the arguments that a tool runs with, as gates see them", () => {
     })
   )
 
-  it.effect("are the same value where the tool changes nothing", () =>
+  it.effect("are the same value if the tool changes nothing", () =>
     Effect.gen(function* () {
       const [said, given] = yield* seenBy(typed({ n: Schema.Finite }), { n: "5" })
       assert.deepStrictEqual(said, { n: 5 })
@@ -56,7 +56,7 @@ describe("the arguments that a tool runs with, as gates see them", () => {
     })
   )
 
-  it.effect("are the decoded value where a schema can't write it back", () =>
+  it.effect("are the decoded value if a schema can't encode it", () =>
     Effect.gen(function* () {
       const oneWay = Schema.String.pipe(
         Schema.decodeTo(Schema.String, {
@@ -68,7 +68,7 @@ describe("the arguments that a tool runs with, as gates see them", () => {
     })
   )
 
-  it.effect("have the defaults of a JSON Schema at any depth, and come to an end whatever the schema is", () =>
+  it.effect("have the defaults of a JSON Schema at any depth, and terminate for any schema", () =>
     Effect.gen(function* () {
       const deep = dynamic({
         type: "object",

@@ -1,6 +1,4 @@
-/**
- * A history that needs no mending is given as it is, and is what mending would make of it.
- */
+/** A valid history is returned as it is, and equals its mended form. */
 import { assert, describe, it } from "@effect/vitest"
 import { Message } from "effect-deepagents"
 import * as fc from "fast-check"
@@ -21,7 +19,7 @@ const messages = fc.oneof(
       Message.tool("there", { toolCallId: id, toolName: "look", ...(isLate ? {} : { source: "recovery" }) })
     )
 )
-/** Turns with their answers in place, and what is not. */
+/** Turns with and without their answers in place. */
 const histories = fc
   .array(
     fc.oneof(
@@ -41,7 +39,7 @@ const histories = fc
   .map((parts) => parts.flat())
 
 /** The answers that stand in for others have ids of their own. */
-const shown = ({ messages, missing }: ReturnType<typeof mend>) =>
+const showHistory = ({ messages, missing }: ReturnType<typeof mend>) =>
   JSON.stringify([messages, missing], (key, value: unknown) => (key === "id" ? "" : value))
 
 /** An answer to no call is left out, and can't be overlooked. */
@@ -51,7 +49,7 @@ describe("a history", () => {
   it("is mended in the same way whether or not it could be taken as it is", () => {
     fc.assert(
       fc.property(histories, (history) => {
-        assert.strictEqual(shown(mend(history, null)), shown(mend([...history, stray], null)))
+        assert.strictEqual(showHistory(mend(history, null)), showHistory(mend([...history, stray], null)))
       }),
       { numRuns: 5_000 }
     )

@@ -1,11 +1,9 @@
-/**
- * The least journal that there can be, for tests of what a run writes down.
- */
+/** The smallest journal, for tests of a run's records. */
 import { Effect, Layer } from "effect"
 import { type AgentState, type Checkpoint, Journal, type Message, SessionError, Usage } from "effect-deepagents"
 import { applyState } from "../../src/core/thread/parts.ts"
 
-/** What is in a thread, and the appends that brought it there. */
+/** The content of a thread, and the appends that brought it there. */
 export interface Stored {
   readonly entries: Array<Journal.Entry>
   readonly appends: Array<ReadonlyArray<Journal.Entry>>

@@ -72,13 +72,13 @@ expectTypeOf(whole).toEqualTypeOf<
   >
 >()
 expectTypeOf(whole.input({ at: new Date() })).toEqualTypeOf<Message.HumanMessage>()
-// @ts-expect-error the input is what its schema says
+// @ts-expect-error the input must fit its schema
 whole.input({ at: "today" })
 
 Agent.program({
   name: "wrong",
   output: Schema.Finite,
-  // @ts-expect-error the output is what its schema says
+  // @ts-expect-error the output must fit its schema
   run: () => Effect.succeed("x")
 })
 // @ts-expect-error without a schema it is a text
@@ -89,7 +89,7 @@ expectTypeOf(Agent.program({ name: "s", input: standard, output: standard, run: 
   Agent.Program<{ readonly city: string }, { readonly city: string }, never, never>
 >()
 
-// It may have no answer where it can be suspended, and nobody need be there to decide.
+// It may have no answer if it can be suspended, and then needs no decider.
 const pay = Tool.make("pay", {
   description: "",
   parameters: {},

@@ -14,7 +14,7 @@ const step = Tool.make("step", {
 const agent = Agent.make({ name: "logged", prompt: "", tools: [step] })
 
 describe("message log", () => {
-  it.effect("memory: every message as it is appended, with where it was said; sub-agents too", () => {
+  it.effect("memory: every message at its append, with its path; sub-agents too", () => {
     const entries: Array<MessageLog.Entry> = []
     return Effect.gen(function* () {
       const parent = Agent.make({ name: "parent", prompt: "", tools: [Agent.asTool(agent)] })
@@ -71,7 +71,7 @@ describe("message log", () => {
     }).pipe(Effect.provide([MessageLog.layerMemory(entries), TestChatModel.script([TestChatModel.hangAfter("half")])]))
   })
 
-  it.effect("JSONL: one line a message, appended to what is there, readable by Message.decode", () =>
+  it.effect("JSONL: appends one line a message, readable by Message.decode", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
@@ -156,7 +156,7 @@ describe("ChatModel.fromAsyncIterable", () => {
     })
   )
 
-  it.effect("an error of the source is mapped, after what came before it", () =>
+  it.effect("maps an error of the source, after the parts before it", () =>
     Effect.gen(function* () {
       const seen: Array<number> = []
       const source = async function* () {
@@ -217,7 +217,7 @@ describe("ChatModel.fromAsyncIterable", () => {
     })
   )
 
-  it.effect("what a source says without waiting comes in one piece", () =>
+  it.effect("joins parts that a source sends without waiting", () =>
     Effect.gen(function* () {
       const words = async function* () {
         yield* ["one", "two", "three"]

@@ -50,7 +50,7 @@ const answers = (messages: ReadonlyArray<Message.Message>) =>
   messages.flatMap((message) => (message.role === "tool" ? [[message.toolCallId, Message.text(message)]] : []))
 
 describe("a suspended run (invariants 1, 5, 14)", () => {
-  it.effect("waits for what `Approvals` leaves to a later decision, and goes on with what it decided", () =>
+  it.effect("waits if `Approvals` leaves a request to a later decision, and goes on with its decisions", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [gate()] })
@@ -80,7 +80,7 @@ describe("a suspended run (invariants 1, 5, 14)", () => {
     })
   )
 
-  it.effect("goes on in another process, and runs what was approved exactly once", () =>
+  it.effect("goes on in another process, and runs approved calls exactly once", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [gate()] })
@@ -184,7 +184,7 @@ describe("a suspended run (invariants 1, 5, 14)", () => {
     }).pipe(Effect.provide(TestChatModel.script([callsOf(1)])))
   )
 
-  it.effect("asks again about a call whose arguments are not those that were decided on", () =>
+  it.effect("asks again about a call whose arguments differ from the decided ones", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], middleware: [gate()] })
@@ -211,7 +211,7 @@ describe("a suspended run (invariants 1, 5, 14)", () => {
     }).pipe(Effect.provide(TestChatModel.script([callsOf(1)])))
   )
 
-  it.effect("what was refused before it waited stays refused when it goes on (invariant 14)", () =>
+  it.effect("a refusal before the suspension holds after the resume (invariant 14)", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const hiding = Middleware.make({
@@ -290,7 +290,7 @@ describe("a suspended run (invariants 1, 5, 14)", () => {
   )
 })
 
-describe("whoever has only the events", () => {
+describe("a client that has only the events", () => {
   const overTheWire = Effect.forEach((event: AgentEvent.AgentEvent) =>
     AgentEvent.decode(JSON.parse(JSON.stringify(AgentEvent.encode(event))))
   )
@@ -303,7 +303,7 @@ describe("whoever has only the events", () => {
       return { result, events: yield* overTheWire(yield* Fiber.join(events)) }
     }).pipe(Effect.scoped)
 
-  it.effect("decides on what two runs of one sub-agent ask, with one path and one call id", () =>
+  it.effect("decides on the requests of two runs of one sub-agent with one path and one call id", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const child = Agent.make({ name: "child", description: "works", prompt: "child", tools: [act] })
@@ -357,7 +357,7 @@ describe("whoever has only the events", () => {
     )
   )
 
-  it.effect("knows until when, and what may be decided", () =>
+  it.effect("knows the deadline and the allowed decisions", () =>
     Effect.gen(function* () {
       const { act } = recorder()
       const timed = Middleware.make({
@@ -400,7 +400,7 @@ describe("a service that decides while the run waits", () => {
 })
 
 describe("a service that decides, beside a gate that suspends", () => {
-  it.effect("is asked once: what it decided is kept until the rest of the round is decided", () =>
+  it.effect("is asked once: its decisions are kept until the rest of the round is decided", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const asked: Array<unknown> = []
@@ -453,7 +453,7 @@ describe("a round that was cut off by a crash", () => {
     return { agent, checkpoint }
   }
 
-  it.effect("runs again what may be repeated", () =>
+  it.effect("repeats repeatable calls", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder({ idempotent: true })
       const { agent, checkpoint } = crashed(act)
@@ -478,7 +478,7 @@ describe("a round that was cut off by a crash", () => {
     }).pipe(Effect.provide(TestChatModel.script(["done"])))
   )
 
-  it.effect("asks about it, where the agent can suspend", () =>
+  it.effect("asks about a call if the agent can suspend", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const { checkpoint } = crashed(act)
@@ -509,7 +509,7 @@ describe("a round that was cut off by a crash", () => {
 })
 
 describe("calls of sub-agents", () => {
-  it.effect("suspend the whole tree, and only what waits goes on", () =>
+  it.effect("suspend the whole tree, and only the waiting calls go on", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const child = Agent.make({ name: "child", description: "works", prompt: "child", tools: [act] })
@@ -561,7 +561,7 @@ describe("calls of sub-agents", () => {
     portions: fc.infiniteStream(fc.integer({ min: 1, max: 3 }))
   })
 
-  it.live("each approved call runs exactly once and no denied one, whatever is decided when, over restarts", () =>
+  it.live("each approved call runs exactly once and no denied one, in any order of decisions, over restarts", () =>
     property(scenario, ({ approvals, children, portions }) =>
       Effect.gen(function* () {
         const ran: Array<string> = []

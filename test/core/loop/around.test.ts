@@ -22,7 +22,7 @@ const noting = (name: string, order: Array<string>) =>
     }
   })
 
-describe("what others put around an agent", () => {
+describe("additions around an agent", () => {
   it.effect("stands outside of the agent's own middleware, and does not change the agent", () =>
     Effect.gen(function* () {
       const order: Array<string> = []
@@ -58,7 +58,7 @@ describe("an agent without some middleware", () => {
     }).pipe(Effect.provide(model))
   )
 
-  it.effect("does not run without what guards it, nor by a misspelt name", () =>
+  it.effect("does not run without a guard, nor for a misspelt name", () =>
     Effect.gen(function* () {
       for (const [names, problem] of [
         [["inherited"], "guards the agent"],
@@ -93,7 +93,7 @@ describe("calls of which nobody knows whether they took effect", () => {
     rounds: 1
   }
 
-  it.effect("are looked for where somebody may know it; those that can be repeated are not", () =>
+  it.effect("asks reconcilers for unknown calls, and not for repeatable ones", () =>
     Effect.gen(function* () {
       const asked: Array<string> = []
       const agent = Agent.make({
@@ -126,7 +126,7 @@ describe("calls of which nobody knows whether they took effect", () => {
 })
 
 describe("the state of a run", () => {
-  it.effect("counts what is written in the whole tree of agents", () =>
+  it.effect("counts the slots of the whole tree of agents", () =>
     Effect.gen(function* () {
       const slot = AgentState.slot("n", { schema: Schema.Finite, initial: 0 })
       const counts: Array<number> = []

@@ -9,7 +9,7 @@ const note = (annotations: Tool.Annotations) =>
   Tool.make("note", { description: "Takes a note", parameters: {}, annotations, execute: () => Effect.succeed("ok") })
 
 /** Counts the questions about a call, with the state of an earlier run. */
-const asked = Effect.fnUntraced(function* (annotations: Tool.Annotations, state: Agent.RunOptions["state"]) {
+const askWith = Effect.fnUntraced(function* (annotations: Tool.Annotations, state: Agent.RunOptions["state"]) {
   let questions = 0
   const agent = Agent.make({
     name: "a",
@@ -32,18 +32,18 @@ const asked = Effect.fnUntraced(function* (annotations: Tool.Annotations, state:
 describe("an approval for good", () => {
   it.effect("holds for the same tool, and for another name of it", () =>
     Effect.gen(function* () {
-      const { questions, state } = yield* asked({}, {})
+      const { questions, state } = yield* askWith({}, {})
       assert.strictEqual(questions, 1)
-      assert.strictEqual((yield* asked({}, state)).questions, 0)
-      assert.strictEqual((yield* asked({ aliases: ["Note"] }, state)).questions, 0)
+      assert.strictEqual((yield* askWith({}, state)).questions, 0)
+      assert.strictEqual((yield* askWith({ aliases: ["Note"] }, state)).questions, 0)
     })
   )
 
   it.effect("ends when the tool becomes lasting, or runs commands", () =>
     Effect.gen(function* () {
-      const { state } = yield* asked({}, {})
+      const { state } = yield* askWith({}, {})
       for (const annotations of [{ lasting: true }, { runsCommands: true }, { destructive: true }]) {
-        assert.strictEqual((yield* asked(annotations, state)).questions, 1)
+        assert.strictEqual((yield* askWith(annotations, state)).questions, 1)
       }
     })
   )

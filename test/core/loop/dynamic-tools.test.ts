@@ -28,7 +28,7 @@ const restart = (result: Checkpoint.Checkpoint) =>
   Checkpoint.decode(JSON.parse(JSON.stringify(Checkpoint.encode(result))))
 
 describe("tools that come and go", () => {
-  it.effect("are asked for before each round; a call is resolved against what its own request offered", () =>
+  it.effect("are requested before each round; a call is resolved against the tools of its own request", () =>
     Effect.gen(function* () {
       const tools = yield* Ref.make<ReadonlyArray<AnyTool>>([tool("a")])
       const swap = Tool.make("swap", {
@@ -74,7 +74,7 @@ describe("tools that come and go", () => {
   )
 
   it.effect(
-    "whatever comes: each request offers what is the agent's, then what there is, in the order in which it came, without clashes",
+    "through all changes, each request offers the agent's tools, then the dynamic ones in order of arrival, without clashes",
     () => {
       const named = fc.constantFrom("own", "O_W_N", "a", "b", "c", "final_answer", "not a name", "", "x".repeat(65))
       const sets = fc.array(fc.array(fc.tuple(named, fc.nat(1)), { maxLength: 6 }), { minLength: 1, maxLength: 6 })
@@ -102,10 +102,12 @@ describe("tools that come and go", () => {
                       assert.strictEqual(requests.length, rounds.length)
                       let before: ReadonlyArray<string> = []
                       for (const [index, request] of requests.entries()) {
-                        const allowed = (rounds[index] ?? [])
+                        const allowedNames = (rounds[index] ?? [])
                           .map(([name]) => name)
                           .filter((name) => /^[abc]$|^O_W_N$/.test(name))
-                        before = [...new Set([...before.filter((name) => allowed.includes(name)), ...allowed])]
+                        before = [
+                          ...new Set([...before.filter((name) => allowedNames.includes(name)), ...allowedNames])
+                        ]
                         assert.deepStrictEqual(
                           request.tools.map(({ name }) => name),
                           ["own", ...before, "final_answer"]
@@ -162,7 +164,7 @@ describe("tools that come and go", () => {
     })
   )
 
-  it.effect("a tool that is not what it was is told of, in the next run of the conversation too", () =>
+  it.effect("tells of a changed tool, in the next run of the conversation too", () =>
     Effect.gen(function* () {
       const tools = yield* Ref.make<ReadonlyArray<AnyTool>>([tool("a", "reads", { readOnly: true })])
       const agent = Agent.make({ name: "x", prompt: "", middleware: [server(tools)] })
@@ -261,7 +263,7 @@ describe("tools that come and go", () => {
     })
   )
 
-  it.effect("a middleware that can't say what tools there are ends the run with its own failure", () =>
+  it.effect("a middleware that can't list its tools ends the run with its own failure", () =>
     Effect.gen(function* () {
       const agent = Agent.make({
         name: "x",

@@ -22,7 +22,7 @@ const inOrder = (events: ReadonlyArray<AgentEvent.AgentEvent>) =>
     events.map((_, index) => index)
   )
 
-describe("what fills the context window", () => {
+describe("the parts of the context window", () => {
   const lookUp = Tool.make("look", {
     description: "Looks something up",
     parameters: { n: Schema.Int },
@@ -32,7 +32,7 @@ describe("what fills the context window", () => {
   const measured = (events: ReadonlyArray<AgentEvent.AgentEvent>) =>
     events.filter((event) => event._tag === "ContextMeasured")
 
-  it.effect("is said once a round, by parts, and grows by what is new", () =>
+  it.effect("are reported once a round, and grow by the new messages", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "You look. ".repeat(50), tools: [lookUp] })
       const { events } = yield* AgentTest.collect(agent, [
@@ -67,7 +67,7 @@ describe("what fills the context window", () => {
     }).pipe(Effect.provide(TestChatModel.script([looks(1), looks(2), "done"], { contextWindowTokens: 64_000 })))
   )
 
-  it.effect("is what the model is sent, not what the run has: a list that a middleware makes is measured", () =>
+  it.effect("are measured on the request, not on the run's messages: a list from a middleware is measured", () =>
     Effect.gen(function* () {
       const short = Middleware.make({
         name: "short",
@@ -86,7 +86,7 @@ describe("what fills the context window", () => {
   )
 
   /** A run of so many rounds whose first message counts how often it is read. */
-  const counted = (rounds: number, look: (event: AgentEvent.Of<"ContextMeasured">) => void) =>
+  const runRounds = (rounds: number, look: (event: AgentEvent.Of<"ContextMeasured">) => void) =>
     Effect.gen(function* () {
       let reads = 0
       const block = {
@@ -108,17 +108,17 @@ describe("what fills the context window", () => {
 
   it.effect("a message is read for it once, however many rounds follow", () =>
     Effect.gen(function* () {
-      const few = yield* counted(1, ({ parts }) => assert.isAbove(parts.human, 4))
-      const many = yield* counted(12, ({ total }) => assert.isAbove(total, 4))
+      const few = yield* runRounds(1, ({ parts }) => assert.isAbove(parts.human, 4))
+      const many = yield* runRounds(12, ({ total }) => assert.isAbove(total, 4))
       assert.strictEqual(many.reads, few.reads)
     })
   )
 
-  it.effect("is counted when a reader looks at it, and says what it would have said then", () =>
+  it.effect("are counted when a reader reads the event, with the numbers of its time", () =>
     Effect.gen(function* () {
       const atOnce: Array<unknown> = []
-      const seen = yield* counted(3, (event) => atOnce.push(structuredClone(event.parts)))
-      const unseen = yield* counted(3, () => {})
+      const seen = yield* runRounds(3, (event) => atOnce.push(structuredClone(event.parts)))
+      const unseen = yield* runRounds(3, () => {})
       assert.isBelow(unseen.reads, seen.reads)
       const late = unseen.events.toReversed().map(({ parts }) => parts)
       assert.deepStrictEqual(late.toReversed(), atOnce)
@@ -275,7 +275,7 @@ describe("invariant 3: order", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.fail({ _tag: "Authentication" })])))
   )
 
-  it.effect("a round says the id of the message that its turn becomes, also of one that is cut off", () =>
+  it.effect("a round has the id of its turn's message, also of a cut-off turn", () =>
     Effect.gen(function* () {
       const agent = Agent.make({
         name: "a",
@@ -321,7 +321,7 @@ describe("invariant 3: order", () => {
     )
   )
 
-  it.effect("a turn ends at its TurnDone: what the source does after it is not waited for", () =>
+  it.effect("a turn ends at its TurnDone: later actions of the source are not awaited", () =>
     Effect.gen(function* () {
       const done = { _tag: "TurnDone" as const, message: Message.ai("all said") }
       const lingering = Layer.succeed(ChatModel.ChatModel, {
@@ -338,22 +338,22 @@ describe("invariant 3: order", () => {
     })
   )
 
-  it.effect("what a run opened is closed before the layers that it stands on", () =>
+  it.effect("closes a run's resources before the layers below", () =>
     Effect.gen(function* () {
       const log: Array<string> = []
-      const opened = (name: string) =>
+      const openResource = (name: string) =>
         Effect.acquireRelease(
           Effect.sync(() => void log.push(`open ${name}`)),
           () => Effect.sync(() => void log.push(`close ${name}`))
         )
       const model = Layer.effect(
         ChatModel.ChatModel,
-        Effect.as(opened("client"), {
+        Effect.as(openResource("client"), {
           modelId: "scoped",
           provider: "test",
           supportsVision: true,
           contextWindowTokens: undefined,
-          makeSession: Effect.as(opened("session"), {
+          makeSession: Effect.as(openResource("session"), {
             nextTurn: () => Stream.make<[ChatModel.TurnPart]>({ _tag: "TurnDone", message: Message.ai("x") })
           })
         })
@@ -462,33 +462,35 @@ describe("invariant 9: interruption", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.hangAfter("Once upon a"), " time"])))
   )
 
-  it.effect("in parallel tools: finalizers run, what finished keeps its result, the rest is answered honestly", () =>
-    Effect.gen(function* () {
-      const released = yield* Ref.make(0)
-      const slow = Tool.make("slow", {
-        description: "",
-        parameters: {},
-        execute: () => Effect.never.pipe(Effect.ensuring(Ref.update(released, (count) => count + 1)))
-      })
-      const agent = Agent.make({ name: "a", prompt: "", tools: [slow, step], toolConcurrency: 2 })
-      const { events, messages } = yield* interruptedAt(agent, (event) => event._tag === "ToolCompleted")
-      assert.strictEqual(yield* Ref.get(released), 1)
-      assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
-      const answers = messages.filter((message) => message.role === "tool").map(Message.text)
-      assert.include(answers[0], "interrupted. Whether it had an effect is not known")
-      assert.strictEqual(answers[1], "did 1")
-      assert.deepStrictEqual(AgentEvent.transcript(events), messages)
-      assert.deepStrictEqual(tags(events).at(-1), "RunInterrupted")
-    }).pipe(
-      Effect.provide(
-        TestChatModel.script([
-          TestChatModel.calls([
-            { name: "slow", arguments: {} },
-            { name: "step", arguments: { n: 1 } }
+  it.effect(
+    "in parallel tools: finalizers run, finished calls keep their results, the others are answered honestly",
+    () =>
+      Effect.gen(function* () {
+        const released = yield* Ref.make(0)
+        const slow = Tool.make("slow", {
+          description: "",
+          parameters: {},
+          execute: () => Effect.never.pipe(Effect.ensuring(Ref.update(released, (count) => count + 1)))
+        })
+        const agent = Agent.make({ name: "a", prompt: "", tools: [slow, step], toolConcurrency: 2 })
+        const { events, messages } = yield* interruptedAt(agent, (event) => event._tag === "ToolCompleted")
+        assert.strictEqual(yield* Ref.get(released), 1)
+        assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
+        const answers = messages.filter((message) => message.role === "tool").map(Message.text)
+        assert.include(answers[0], "interrupted. Whether it had an effect is not known")
+        assert.strictEqual(answers[1], "did 1")
+        assert.deepStrictEqual(AgentEvent.transcript(events), messages)
+        assert.deepStrictEqual(tags(events).at(-1), "RunInterrupted")
+      }).pipe(
+        Effect.provide(
+          TestChatModel.script([
+            TestChatModel.calls([
+              { name: "slow", arguments: {} },
+              { name: "step", arguments: { n: 1 } }
+            ])
           ])
-        ])
+        )
       )
-    )
   )
 
   it.effect("in a sub-agent: it is interrupted with its parent, and says so", () =>
@@ -597,7 +599,7 @@ describe("invariant 9: interruption", () => {
 })
 
 describe("invariant 11: retries", () => {
-  it.effect("TurnRestarted voids what was said of a turn, in events and in the partial answer", () =>
+  it.effect("TurnRestarted voids the text of a turn, in events and in the partial answer", () =>
     Effect.gen(function* () {
       const twice = Middleware.make({
         name: "twice",
@@ -736,7 +738,7 @@ describe("steering", () => {
     )
   )
 
-  it.effect("what was accepted and never delivered is not lost", () =>
+  it.effect("accepted and undelivered messages are not lost", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const handle = yield* Agent.start(Agent.make({ name: "a", prompt: "" }), "go")
@@ -749,7 +751,7 @@ describe("steering", () => {
     ).pipe(Effect.provide(TestChatModel.script([TestChatModel.hang])))
   )
 
-  it.effect("several readers each get everything from their subscription on; a late one gets the end", () =>
+  it.effect("several readers each get everything from their subscription on; a late reader gets the end", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const agent = Agent.make({ name: "a", prompt: "", tools: [step] })

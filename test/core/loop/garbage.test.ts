@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 const flags = [
   "--conditions=@effect-deepagents/source",
   "--expose-gc",
-  // These two would decide by chance: what V8 makes old from the start, and how far other threads have come.
+  // These two would decide by chance: objects that V8 makes old from the start, and the progress of other threads.
   "--no-allocation-site-pretenuring",
   "--single-threaded"
 ]

@@ -1,11 +1,11 @@
-/** Inner calls that begin together, and what keeps a call at work. */
+/** Inner calls that begin together, and the reasons that keep a call at work. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Schema } from "effect"
 import { Agent, Approval, Middleware, Question, Ruling, Tool, ToolContext } from "effect-deepagents"
 import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
 
-/** What the gate rules on a call. */
+/** The gate's ruling on a call. */
 type Say = "allow" | "ask" | "refuse"
 
 const say = (say: Say): Ruling.Ruling | undefined =>

@@ -77,7 +77,7 @@ describe("arguments that lie deep in each other (invariants 10 and 13)", () => {
     }
   }
 
-  it.effect("a text with JSON inside that lies deep is not what a list expects", () =>
+  it.effect("a text with deeply nested JSON does not pass for a list", () =>
     Effect.gen(function* () {
       const { messages } = yield* Agent.run(agent, "go")
       assert.include(texts(messages)[0], "`x`: expected array")
@@ -152,7 +152,7 @@ describe("schemas that lead back to themselves", () => {
   )
 })
 
-describe("what tools say becomes JSON where it comes in", () => {
+describe("results of tools become JSON on arrival", () => {
   const circle: { self?: unknown } = {}
   circle.self = circle
   const odd: ReadonlyArray<unknown> = [
@@ -207,7 +207,7 @@ describe("what tools say becomes JSON where it comes in", () => {
     })
   )
 
-  it.effect("what a tool said is not changed by what it does with the value later", () =>
+  it.effect("a tool's later changes of its value don't change the result", () =>
     Effect.gen(function* () {
       const counts = Tool.make("counts", {
         description: "",
@@ -237,7 +237,7 @@ describe("what tools say becomes JSON where it comes in", () => {
     })
   )
 
-  it.effect("what a tool leaves behind says nothing after the last event (invariant 3)", () =>
+  it.effect("work that a tool leaves behind reports nothing after the last event (invariant 3)", () =>
     Effect.gen(function* () {
       let emit: ToolContext.ToolContext["Service"]["emit"] = () => Effect.void
       const leaves = Tool.make("leaves", {
@@ -263,7 +263,7 @@ describe("what tools say becomes JSON where it comes in", () => {
     }).pipe(Effect.provide(TestChatModel.script([call("leaves"), "done"])))
   )
 
-  it("what is JSON stays the same; all else as JSON.stringify has it (property)", () => {
+  it("JSON stays the same; other values become the result of JSON.stringify (property)", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         assert.deepStrictEqual<unknown>(Json.fromUnknown(value), value)
@@ -282,7 +282,7 @@ describe("what tools say becomes JSON where it comes in", () => {
     )
   })
 
-  it("an event that was made by hand is encoded, whatever it holds", () => {
+  it("encodes an event that was made by hand, with any content", () => {
     const event = {
       _tag: "ToolProgress",
       seq: Number.NaN,
@@ -335,7 +335,7 @@ describe("a tool that breaks its type (invariant 10)", () => {
     )
   }
 
-  it.effect("its author is told what it gave, and what to do", () =>
+  it.effect("tells its author the returned value, and the next step", () =>
     Effect.gen(function* () {
       const exit = yield* Effect.exit(
         Tool.run(
@@ -367,7 +367,7 @@ describe("a tool that breaks its type (invariant 10)", () => {
       ["dies of", Effect.die(defect)],
       ["fails with", Effect.fail(defect)]
     ] as const) {
-      it.effect(`one that ${how} ${name} is a failed call`, () =>
+      it.effect(`a tool that ${how} ${name} is a failed call`, () =>
         Effect.gen(function* () {
           const { messages, text } = yield* Agent.run(make([untyped(() => work)]), "go")
           assert.include(texts(messages)[0], "broke down")
@@ -404,7 +404,7 @@ describe("a failed promise", () => {
   const failing = (reject: unknown) =>
     Tool.make("t", { description: "", parameters: {}, execute: () => Effect.tryPromise(() => Promise.reject(reject)) })
 
-  it.effect("tells the model what it was rejected with", () =>
+  it.effect("tells the model the reason of its rejection", () =>
     Effect.gen(function* () {
       class NotThere extends Error {
         readonly _tag = "NotThere"
@@ -460,7 +460,7 @@ describe("ids of calls", () => {
     )
   )
 
-  it.effect("tell the calls of a run apart, where a server counts anew each turn; its parts say the same ids", () =>
+  it.effect("tell the calls of a run apart if a server counts anew each turn; its parts have the same ids", () =>
     Effect.gen(function* () {
       const echo = Tool.make("echo", {
         description: "",

@@ -1,4 +1,4 @@
-/** The inside of an open call: what is done in it once, whatever happens to the run. */
+/** The inside of an open call: its effects happen once, through any interruption of the run. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schedule, Schema } from "effect"
 import {
@@ -70,7 +70,7 @@ const call = (name: string, args: { readonly [key: string]: string | number } = 
 const outer = <E, R>(work: Effect.Effect<string, E, R>) =>
   Tool.make("outer", { description: "", parameters: {}, annotations: { resumable: true }, execute: () => work })
 
-/** A model that calls `outer` when it is told to go, else the tool that a task begins with; then says what came of it. */
+/** A model that calls `outer` at the start, else the tool that a task begins with; then it repeats the result. */
 const model = TestChatModel.reactive((request) => {
   const last = request.messages.at(-1)
   if (last?.role === "tool") return `done: ${Message.text(last)}`
@@ -80,7 +80,7 @@ const model = TestChatModel.reactive((request) => {
 })
 
 describe("sub-agents of an open call", () => {
-  it.effect("after a retry of the tool, what was approved runs, of the attempt that asked", () =>
+  it.effect("after a retry of the tool, approved calls run, of the attempt that asked", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const child = Agent.make({ name: "child", prompt: "", tools: [act("act")] })
@@ -105,30 +105,28 @@ describe("sub-agents of an open call", () => {
     )
   )
 
-  it.effect(
-    "two of one name that run at once never swap their answers, and what is at work beside one that waits ends",
-    () =>
-      Effect.gen(function* () {
-        const { act, ran } = recorder()
-        const child = Agent.make({ name: "child", prompt: "", tools: [act("act"), act("pay")] })
-        const one = (task: string) => Effect.map(Agent.delegate(child, task), ({ text }) => text)
-        const chain = (name: string) => Effect.all([one(`act ${name}1`), one(`act ${name}2`)])
-        const tool = outer(
-          Effect.map(Effect.all([chain("x"), chain("y"), one("pay")], { concurrency: "unbounded" }), (all) =>
-            all.flat().join("; ")
-          )
+  it.effect("two sub-agents of one name never swap their answers, and work beside a waiting one ends", () =>
+    Effect.gen(function* () {
+      const { act, ran } = recorder()
+      const child = Agent.make({ name: "child", prompt: "", tools: [act("act"), act("pay")] })
+      const one = (task: string) => Effect.map(Agent.delegate(child, task), ({ text }) => text)
+      const chain = (name: string) => Effect.all([one(`act ${name}1`), one(`act ${name}2`)])
+      const tool = outer(
+        Effect.map(Effect.all([chain("x"), chain("y"), one("pay")], { concurrency: "unbounded" }), (all) =>
+          all.flat().join("; ")
         )
-        const agent = Agent.make({ name: "parent", prompt: "", tools: [tool], middleware: [asking("pay")] })
-        const first = yield* Agent.run(agent, "go")
-        const free = ["act act x1", "act act x2", "act act y1", "act act y2"]
-        assert.deepStrictEqual(ran.toSorted(), free)
-        const second = yield* Agent.resume(agent, { checkpoint: yield* throughJson(first), ...approveAll(first) })
-        assert.deepStrictEqual(answers(second.messages), [
-          [...free, "pay pay"].map((did) => `done: ${did.replace(" ", " did ")}`).join("; ")
-        ])
-        assert.deepStrictEqual(ran.toSorted(), [...free, "pay pay"])
-        assert.deepStrictEqual(recordsOf(second), [])
-      }).pipe(Effect.provide(model))
+      )
+      const agent = Agent.make({ name: "parent", prompt: "", tools: [tool], middleware: [asking("pay")] })
+      const first = yield* Agent.run(agent, "go")
+      const free = ["act act x1", "act act x2", "act act y1", "act act y2"]
+      assert.deepStrictEqual(ran.toSorted(), free)
+      const second = yield* Agent.resume(agent, { checkpoint: yield* throughJson(first), ...approveAll(first) })
+      assert.deepStrictEqual(answers(second.messages), [
+        [...free, "pay pay"].map((did) => `done: ${did.replace(" ", " did ")}`).join("; ")
+      ])
+      assert.deepStrictEqual(ran.toSorted(), [...free, "pay pay"])
+      assert.deepStrictEqual(recordsOf(second), [])
+    }).pipe(Effect.provide(model))
   )
 
   it.effect("a conversation goes on from input to input, and is not said again when the call is run again", () =>
@@ -156,13 +154,16 @@ describe("sub-agents of an open call", () => {
     }).pipe(Effect.provide(model))
   )
 
-  it.effect("inputs to one conversation at once wait for their turn, also for one that waits for a person", () =>
+  it.effect("inputs to one conversation at once queue, also behind one that waits for a person", () =>
     Effect.gen(function* () {
       const { act, ran } = recorder()
       const child = Agent.make({ name: "child", prompt: "", tools: [act("act"), act("pay")] })
-      const said = (task: string) => Effect.map(Agent.delegate(child, task, { session: "worker" }), ({ text }) => text)
+      const delegateTask = (task: string) =>
+        Effect.map(Agent.delegate(child, task, { session: "worker" }), ({ text }) => text)
       const tool = outer(
-        Effect.map(Effect.all([said("pay 1"), said("act 2")], { concurrency: "unbounded" }), (all) => all.join("; "))
+        Effect.map(Effect.all([delegateTask("pay 1"), delegateTask("act 2")], { concurrency: "unbounded" }), (all) =>
+          all.join("; ")
+        )
       )
       const agent = Agent.make({ name: "parent", prompt: "", tools: [tool], middleware: [asking("pay")] })
       const first = yield* Agent.run(agent, "go")
@@ -440,7 +441,7 @@ describe("a crash in the middle of a call that can be resumed", () => {
     )
     return Agent.make({ name: "top", prompt: "top", tools: [tool, act] })
   }
-  /** The text of an inner call, or what its unknown outcome says. */
+  /** The text of an inner call, or the message of its unknown outcome. */
   const textOf = (work: Effect.Effect<ToolOutput.ToolOutput, ToolError.ToolError>) =>
     work.pipe(
       Effect.map(ToolOutput.text),
@@ -491,7 +492,7 @@ describe("a crash in the middle of a call that can be resumed", () => {
     }).pipe(Effect.provide(threeLevels))
   )
 
-  it.effect("loses nothing to an interruption either; a new input gives up what was under way", () =>
+  it.effect("loses nothing to an interruption either; a new input gives up the work in flight", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       const reached = yield* Deferred.make<void>()

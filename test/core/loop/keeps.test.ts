@@ -1,4 +1,4 @@
-/** Programs that keep their records: another input on the thread finds what earlier ones did. */
+/** Programs that keep their records: another input on the thread finds the work of earlier ones. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema, Stream } from "effect"
 import {
@@ -20,7 +20,7 @@ import * as journal from "../journal.ts"
 
 type Part = { readonly kind: "agent" | "call" | "step"; readonly on: string }
 
-/** What the world saw: turns of models, and effects of tools and steps. */
+/** The effects outside: turns of models, and effects of tools and steps. */
 interface World {
   readonly turns: Array<string>
   readonly acts: Array<string>
@@ -108,7 +108,7 @@ const runAll = (world: World, stored: journal.Stored, ...inputs: ReadonlyArray<R
 }
 
 describe("a program that keeps its records", () => {
-  it.effect("does what a later input adds, and nothing that an earlier one did", () =>
+  it.effect("does the new work of a later input, and no finished work of an earlier one", () =>
     Effect.gen(function* () {
       const world = worldOf()
       const stored = journal.stored()
@@ -130,7 +130,7 @@ describe("a program that keeps its records", () => {
     })
   )
 
-  it.effect("drops what an answered input did not ask for, and says so", () =>
+  it.effect("drops records that an answered input did not use, and says so", () =>
     Effect.gen(function* () {
       const world = worldOf()
       const stored = journal.stored()
@@ -151,7 +151,7 @@ describe("a program that keeps its records", () => {
     })
   )
 
-  it.effect("finds what an input did that failed", () =>
+  it.effect("finds the work of a failed input", () =>
     Effect.gen(function* () {
       const world = worldOf()
       const stored = journal.stored()
@@ -171,7 +171,7 @@ describe("a program that keeps its records", () => {
     })
   )
 
-  it.effect("asks again what waited, and takes the answer for the input that it is given to", () =>
+  it.effect("asks a pending request again, and takes the answer for the input of the answer", () =>
     Effect.gen(function* () {
       const world = worldOf()
       const stored = journal.stored()
@@ -228,7 +228,7 @@ describe("a program that keeps its records", () => {
     const check = Effect.fnUntraced(function* (inputs: ReadonlyArray<{ parts: ReadonlyArray<Part>; cut: number }>) {
       let world = worldOf()
       let entries: ReadonlyArray<Journal.Entry> = []
-      const named = (all: ReadonlyArray<Part>) => all.map(({ kind, on }) => ({ kind, on: `${kind} ${on}` }))
+      const nameParts = (all: ReadonlyArray<Part>) => all.map(({ kind, on }) => ({ kind, on: `${kind} ${on}` }))
       for (const { cut, parts } of inputs) {
         const stored = journal.stored(entries)
         const cuts: Array<{ readonly entries: ReadonlyArray<Journal.Entry>; readonly world: World }> = []
@@ -237,14 +237,14 @@ describe("a program that keeps its records", () => {
           const now = { turns: [...running.turns], acts: [...running.acts] }
           if (stored.entries.length > entries.length) cuts.push({ entries: [...stored.entries], world: now })
         })
-        yield* runAll(running, stored, named(parts))
-        // The process died there, before the answer was stored: an answer drops what its input did not ask for.
+        yield* runAll(running, stored, nameParts(parts))
+        // The process died there, before the answer was stored: an answer drops the records that its input did not use.
         const at = cuts[cut % (cuts.length + 1)]
         if (at === undefined) continue
         entries = at.entries
         world = at.world
       }
-      const all = named(inputs.flatMap(({ parts }) => parts)).filter(
+      const all = nameParts(inputs.flatMap(({ parts }) => parts)).filter(
         (one, index, others) => others.findIndex(({ on }) => on === one.on) === index
       )
       const last: World = { turns: [...world.turns], acts: [...world.acts] }

@@ -1,7 +1,4 @@
-/**
- * A suspended run is resumed by later code: whatever became of its tools, gates and names, what a person decided holds,
- * and what the model reads is true.
- */
+/** Later code resumes a suspended run: through any changes of tools, gates and names, a person's decisions hold, and the model reads the truth. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema, SchemaTransformation } from "effect"
 import { Agent, AgentState, Approval, Checkpoint, Message, Middleware, Tool, ToolContext } from "effect-deepagents"
@@ -78,7 +75,7 @@ const waiting = Effect.gen(function* () {
   return { checkpoint, request: request ?? assert.fail("nothing waits") }
 })
 
-/** What a later version makes of it: the answer that the model reads, and what was reported of requests. */
+/** The results of a later version: the answer for the model, and the reports about requests. */
 const later = Effect.fnUntraced(function* (
   code: Code,
   decide: (request: Approval.Request) => ReadonlyArray<Approval.Decision>,
@@ -110,7 +107,7 @@ describe("a call that waits for a decision, and later code", () => {
       })
     )
 
-    it.effect(`not decided on, with ${what}: it waits where it is asked about still, else it runs`, () =>
+    it.effect(`not decided on, with ${what}: it waits if it is still asked about, else it runs`, () =>
       Effect.gen(function* () {
         const outcome = yield* later(code, () => [])
         const isAsked = code.includes(asks)
@@ -119,7 +116,7 @@ describe("a call that waits for a decision, and later code", () => {
       })
     )
 
-    it.effect(`edited, with ${what}: it runs with what the person said`, () =>
+    it.effect(`edited, with ${what}: it runs with the person's arguments`, () =>
       Effect.gen(function* () {
         const outcome = yield* later(code, (request) => [Approval.edit(request, { on: "b" })])
         assert.deepStrictEqual([outcome.ran, outcome.resolved], [[{ on: "b" }], ["edit"]])
@@ -287,7 +284,7 @@ describe("a sub-agent that waits, and was renamed", () => {
       })
     )
 
-    it.effect(`${what}, of the same name: it goes on, and there is nothing to tell`, () =>
+    it.effect(`${what}, of the same name: it goes on without a notice`, () =>
       Effect.gen(function* () {
         const result = yield* Agent.resume(leadOf("old"), yield* suspended).pipe(
           Effect.provide(TestChatModel.script(["worked", "done"]))
@@ -338,7 +335,7 @@ describe("a slot whose schema changed", () => {
     }
   }
 
-  it.effect("a slot that reads what it was before, too, goes on with it", () =>
+  it.effect("a slot that also reads its earlier form goes on with it", () =>
     Effect.gen(function* () {
       const Lengths = Schema.Array(Schema.Finite)
       const lengthsOf = SchemaTransformation.transform<ReadonlyArray<number>, ReadonlyArray<string>>({

@@ -21,7 +21,7 @@ import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
 import * as TestJournal from "../journal.ts"
 
-/** A tool that asks, and what it did. */
+/** A tool that asks, and its effects. */
 const pay = (needsApproval: Tool.NeedsApproval<{ readonly n: number }> = true) => {
   const ran: Array<number> = []
   const tool = Tool.make("pay", {
@@ -36,7 +36,7 @@ const pay = (needsApproval: Tool.NeedsApproval<{ readonly n: number }> = true) =
 const callsOf = (...numbers: ReadonlyArray<number>) =>
   TestChatModel.calls(numbers.map((n) => ({ name: "pay", arguments: { n } })))
 
-/** Decides, and counts what it was asked. */
+/** Decides, and counts its requests. */
 const person = (decide: (request: Approval.Request) => Approval.Decision = (request) => Approval.approve(request)) => {
   const asked: Array<Approval.Request> = []
   const layer = Layer.succeed(Approval.Approvals, {
@@ -51,11 +51,11 @@ const answers = (messages: ReadonlyArray<Message.Message>) =>
 const restart = (result: Checkpoint.Checkpoint) =>
   Checkpoint.decode(JSON.parse(JSON.stringify(Checkpoint.encode(result))))
 
-/** As a program without types runs an agent: without what it needs. */
-const alone = <O, E, R>(agent: Agent.Agent<O, E, R>) => agent as Agent.Agent<O, E, ChatModel.ChatModel>
+/** Runs an agent without its services, like a program without types. */
+const withoutServices = <O, E, R>(agent: Agent.Agent<O, E, R>) => agent as Agent.Agent<O, E, ChatModel.ChatModel>
 
 describe("a tool that needs approval (invariant 14)", () => {
-  it.effect("is asked about while the run waits, and runs what was approved", () =>
+  it.effect("is asked about while the run waits, and runs the approved call", () =>
     Effect.gen(function* () {
       const { ran, tool } = pay()
       const agent = Agent.make({ name: "a", prompt: "", tools: [tool] })
@@ -75,10 +75,10 @@ describe("a tool that needs approval (invariant 14)", () => {
     }).pipe(Effect.provide(TestChatModel.script([callsOf(1, 2), "done"])))
   )
 
-  it.effect("is refused where there is nobody to ask", () =>
+  it.effect("is refused if there is nobody to ask", () =>
     Effect.gen(function* () {
       const { ran, tool } = pay()
-      const result = yield* Agent.run(alone(Agent.make({ name: "a", prompt: "", tools: [tool] })), "go")
+      const result = yield* Agent.run(withoutServices(Agent.make({ name: "a", prompt: "", tools: [tool] })), "go")
       assert.deepStrictEqual(ran, [])
       assert.deepStrictEqual(answers(result.messages), [
         "This call needs a decision that nobody here can give, so it was not executed."
@@ -87,7 +87,7 @@ describe("a tool that needs approval (invariant 14)", () => {
     }).pipe(Effect.provide(TestChatModel.script([callsOf(1), "done"])))
   )
 
-  it.effect("is refused where there is nobody to ask, as a tool of a middleware, and of a JSON Schema", () =>
+  it.effect("is refused if there is nobody to ask, as a tool of a middleware, and of a JSON Schema", () =>
     Effect.gen(function* () {
       const ran: Array<unknown> = []
       const tool = Tool.dynamic("pay", {
@@ -101,7 +101,7 @@ describe("a tool that needs approval (invariant 14)", () => {
         prompt: "",
         middleware: [Middleware.make({ name: "payments", tools: [tool] })]
       })
-      yield* Agent.run(alone(agent), "go")
+      yield* Agent.run(withoutServices(agent), "go")
       assert.deepStrictEqual(ran, [{ n: 1 }])
     }).pipe(Effect.provide(TestChatModel.script([callsOf(1, 2), "done"])))
   )
@@ -152,7 +152,7 @@ describe("a tool that needs approval (invariant 14)", () => {
     )
   }
 
-  it.effect("suspends the run where it can be suspended, and goes on with the decision in another process", () =>
+  it.effect("suspends a run that can be suspended, and goes on with the decision in another process", () =>
     Effect.gen(function* () {
       const { ran, tool } = pay()
       const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [HumanInTheLoop.make({})] })
@@ -329,7 +329,7 @@ describe("parameters of a tool", () => {
   }
 })
 
-/** What stands around the tool. */
+/** The middleware around the tool. */
 const layersOf = {
   allow: Middleware.make({
     name: "allow",
@@ -361,9 +361,9 @@ const script = fc.record({
   inside: fc.boolean(),
   annotations: fc.record({ readOnly: fc.boolean(), destructive: fc.boolean() }),
   calls: fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 3 }),
-  /** What is decided, one after the other. */
+  /** The decisions, one after the other. */
   decisions: fc.infiniteStream(fc.oneof(fc.constantFrom("approve" as const, "reject" as const), fc.nat(30))),
-  /** Where the thread of each try is cut off. */
+  /** The places where the thread of each try is cut off. */
   cuts: fc.array(fc.nat(30), { maxLength: 3 }),
   outcome: fc.constantFrom("tell" as const, "ask" as const)
 })

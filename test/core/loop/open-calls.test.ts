@@ -42,13 +42,13 @@ const slowly = (work: Effect.Effect<unknown> = Effect.void) =>
       )
   })
 
-/** A model that pays once, and then repeats what came of it. */
+/** A model that pays once, and then repeats the result. */
 const paying = TestChatModel.reactive((request) => {
   const last = request.messages.at(-1)
   return last?.role === "tool" ? `end: ${Message.text(last)}` : call("pay", { n: 1 })
 })
 
-/** What a thread had after each append, and what had been done by then. */
+/** The thread after each append, and the effects by then. */
 const recorded = (ran: ReadonlyArray<number>) => {
   const stored = journal.stored()
   const cuts: Array<{ readonly entries: ReadonlyArray<Journal.Entry>; readonly ran: ReadonlyArray<number> }> = []
@@ -61,7 +61,7 @@ const recorded = (ran: ReadonlyArray<number>) => {
 const approveAll = (pending: ReadonlyArray<Approval.Request>) => pending.map((request) => Approval.approve(request))
 
 describe("a run that is cut off where its gates are asked", () => {
-  it.effect("asks when it is resumed, at whatever append it was cut off", () =>
+  it.effect("asks when it is resumed, cut off at any append", () =>
     Effect.gen(function* () {
       const ran: Array<number> = []
       const { cuts, stored } = recorded(ran)
@@ -113,7 +113,7 @@ describe("a run that is cut off where its gates are asked", () => {
     }).pipe(Effect.provide(paying))
   )
 
-  it.effect("that waits for a person in its process: is asked again, and what had begun is told as unknown", () =>
+  it.effect("that waits for a person in its process: is asked again, and begun calls are reported as unknown", () =>
     Effect.gen(function* () {
       const ran: Array<number> = []
       const { cuts, stored } = recorded(ran)
@@ -226,7 +226,7 @@ describe("a run that is cut off where its gates are asked", () => {
 })
 
 describe("a call inside of an open call", () => {
-  /** A tool that pays by an inner call. `around` decides what it makes of a failure. */
+  /** A tool that pays by an inner call. `around` turns a failure into the tool's result. */
   const shop = (around: (work: Effect.Effect<string, { readonly reason: string }>) => Effect.Effect<string, never>) =>
     Tool.make("shop", {
       description: "",
@@ -303,7 +303,7 @@ describe("a call inside of an open call", () => {
     }).pipe(Effect.provide(buying))
   )
 
-  /** What the model reads of a call that another run had nearly ended, and that goes another way now. */
+  /** The model's input about a call that another run had nearly ended, and that goes another way now. */
   const goesOn = <E>(
     tool: Tool.Tool<ToolContext.ToolContext | ChatModel.ChatModel>,
     inner: Tool.Tool<ToolContext.ToolContext>,
@@ -319,7 +319,7 @@ describe("a call inside of an open call", () => {
       return (yield* resumed(cut.entries, [shop(() => Effect.succeed("another way")), inner])).text
     })
 
-  it.effect("that is done is told with its result, where the outer call goes another way", () =>
+  it.effect("tells the result of a finished call if the outer call goes another way", () =>
     Effect.gen(function* () {
       const text = yield* goesOn(named, pay([]))
       assert.include(text, "another way")
@@ -426,7 +426,7 @@ describe("a call that a gate answered", () => {
       assert.isAbove(begun.length, 0)
       for (const [at, { entries }] of begun.entries()) {
         ran.length = 0
-        // The gate is gone: what it said holds all the same.
+        // The gate is gone: its ruling holds all the same.
         const { messages } = yield* Agent.resume(agent(false), { threadId: "t" }).pipe(
           Effect.provide(journal.layer({ t: journal.stored(entries) }))
         )

@@ -1,7 +1,4 @@
-/**
- * Random programs, cut off anywhere: whoever resumes them comes to the same end, and nothing that was recorded is done
- * twice.
- */
+/** Random programs, cut off anywhere: every resume reaches the same end, and no recorded work is done twice. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import {
@@ -51,7 +48,7 @@ const act = (ran: Array<string>, name: string) =>
 const calling = (name: string, on: string) =>
   Effect.flatMap(ToolContext.ToolContext, ({ call }) => Effect.map(call(name, { on }), ToolOutput.text))
 
-/** The sub-agent's tools go by the first word of its task; it says what came of them. */
+/** The sub-agent's tools go by the first word of its task; it repeats their results. */
 const model = TestChatModel.reactive((request) => {
   const last = request.messages.at(-1)
   const text = last === undefined ? "" : Message.text(last)
@@ -59,7 +56,7 @@ const model = TestChatModel.reactive((request) => {
   return TestChatModel.calls([{ name: text.split(" ")[0] ?? "", arguments: { on: text } }])
 })
 
-const made = (whole: Tree, ran: Array<string>) => {
+const makeProgram = (whole: Tree, ran: Array<string>) => {
   const tools = [act(ran, "act"), act(ran, "pay")]
   const child = Agent.make({ name: "child", prompt: "", tools })
   const inner = Agent.program({
@@ -122,8 +119,8 @@ const step = (ran: Array<string>, at: string) =>
 
 type Result = AgentResult.AgentResult<string | undefined>
 
-/** Resumes with what a person says, until there is an answer. */
-const driven = Effect.fnUntraced(function* (agent: ReturnType<typeof made>, first: Result) {
+/** Resumes with a person's decisions, until there is an answer. */
+const driven = Effect.fnUntraced(function* (agent: ReturnType<typeof makeProgram>, first: Result) {
   let result = first
   while (result.stopReason === "suspended") {
     const decisions = result.pending.map((request) =>
@@ -155,7 +152,7 @@ const check = Effect.fnUntraced(function* (whole: Tree) {
   stored.onAppend = Effect.sync(() => {
     cuts.push({ entries: [...stored.entries], ran: [...ran] })
   })
-  const agent = made(whole, ran)
+  const agent = makeProgram(whole, ran)
   const expected = yield* Effect.flatMap(Agent.run(agent, "go", { threadId: "t" }), (first) =>
     driven(agent, first)
   ).pipe(Effect.provide(journal.layer({ t: stored })))
@@ -165,7 +162,7 @@ const check = Effect.fnUntraced(function* (whole: Tree) {
     if (cut.entries.length === 0) continue
     const did = [...cut.ran]
     const threads: Record<string, journal.Stored> = { t: journal.stored(cut.entries) }
-    const again = made(whole, did)
+    const again = makeProgram(whole, did)
     const result = yield* Effect.flatMap(Agent.resume(again, { threadId: "t" }), (first) => driven(again, first)).pipe(
       Effect.provide(journal.layer(threads))
     )

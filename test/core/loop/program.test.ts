@@ -67,7 +67,7 @@ const noted = (ran: Array<string>, name: string) =>
     Schema.Finite
   )
 
-/** A model that calls a tool when its task begins with the tool's name, and says what came of it. */
+/** A model that calls a tool when its task begins with the tool's name, and repeats the result. */
 const model = TestChatModel.reactive((request) => {
   const last = request.messages.at(-1)
   const text = last === undefined ? "" : Message.text(last)
@@ -124,7 +124,7 @@ describe("a program", () => {
     })
   )
 
-  it.effect("says texts of a schema as they are, and what is in no object as JSON", () =>
+  it.effect("returns texts of a schema as they are, and values other than objects as JSON", () =>
     Effect.gen(function* () {
       const seat = Agent.program({
         name: "seat",
@@ -140,7 +140,7 @@ describe("a program", () => {
     })
   )
 
-  it.effect("fails with its own failure, and with what it can't be told or can't say", () =>
+  it.effect("fails with its own failure, with an invalid input and with an invalid output", () =>
     Effect.gen(function* () {
       class NoLuck extends Schema.TaggedError<NoLuck>()("NoLuck", {}) {}
       const unlucky = Agent.program({ name: "unlucky", run: () => Effect.fail(new NoLuck()) })
@@ -159,7 +159,7 @@ describe("a program", () => {
     })
   )
 
-  it.effect("is one round, with what is inside reported", () =>
+  it.effect("is one round, which reports the inner calls", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       const child = Agent.make({ name: "child", prompt: "" })
@@ -205,7 +205,7 @@ describe("a program", () => {
 })
 
 describe("a program that is run again", () => {
-  it.effect("goes on after an interruption: what was done is not done again, and a new input is not its answer", () =>
+  it.effect("goes on after an interruption: finished work is not repeated, and a new input is not its answer", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       let waits = true
@@ -326,7 +326,7 @@ describe("a program that is run again", () => {
 })
 
 describe("a program that is stopped as it is resumed", () => {
-  it.effect("keeps what was decided, and what it waits for", () =>
+  it.effect("keeps decisions and pending requests", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       let waits = true
@@ -360,7 +360,7 @@ describe("a program that is stopped as it is resumed", () => {
         )
         yield* handle.interrupt
         waits = false
-        // What was decided needs no second decision; the other one still waits.
+        // The decided call needs no second decision; the other one still waits.
         const second = yield* Agent.resume(program, { threadId: "t" })
         assert.deepStrictEqual(
           second.pending.map(({ id }) => id),
@@ -388,7 +388,7 @@ describe("a program as a sub-agent", () => {
     }).pipe(Effect.provide(model))
   )
 
-  it.effect("gives an output, or a failure where there is none", () =>
+  it.effect("returns an output, or a failure without one", () =>
     Effect.gen(function* () {
       const mute = Agent.make({ name: "mute", prompt: "" })
       const program = Agent.program({
@@ -402,7 +402,7 @@ describe("a program as a sub-agent", () => {
     }).pipe(Effect.provide(TestChatModel.script([""])))
   )
 
-  it.effect("of a model waits under its parent's approvals, and goes on where it was", () =>
+  it.effect("of a model waits under its parent's approvals, and goes on at its place", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       const program = Agent.program({
@@ -429,7 +429,7 @@ describe("a program as a sub-agent", () => {
       })
       assert.strictEqual(second.text, "done: act did the bill, pay did the bill")
       assert.deepStrictEqual(ran, ["act the bill", "pay the bill"])
-      // Where the parent can't be suspended, nobody waits.
+      // If the parent can't be suspended, nobody waits.
       const alone = Agent.make({ name: "alone", prompt: "", middleware: [Subagents.make({ agents: [program] })] })
       assert.strictEqual((yield* Agent.run(alone, "go")).stopReason, "completed")
     }).pipe(
@@ -447,19 +447,19 @@ describe("a program as a sub-agent", () => {
 })
 
 describe("a rule about tools of a program's sub-agents", () => {
-  it.effect("is no misspelt one where the program says which these are, also to whoever uses the program", () =>
+  it.effect("is not taken for misspelt if the program names these tools, also for users of the program", () =>
     Effect.gen(function* () {
       const child = Agent.make({ name: "child", prompt: "", tools: [act([], "pay")] })
-      const made = (reaches?: ReadonlySet<string>) =>
+      const makeProgram = (reaches?: ReadonlySet<string>) =>
         Agent.program({
           name: "program",
           reaches,
           middleware: [HumanInTheLoop.make({ tools: { pay: true } })],
           run: (text) => Agent.answer(child, text)
         })
-      const refused = yield* Effect.flip(Agent.run(made(), "pay it"))
+      const refused = yield* Effect.flip(Agent.run(makeProgram(), "pay it"))
       assert.isTrue(refused._tag === "AgentError" && refused.reason._tag === "InvalidAgent")
-      const program = made(Agent.toolNames(child))
+      const program = makeProgram(Agent.toolNames(child))
       assert.strictEqual((yield* Agent.run(program, "pay it")).pending.length, 1)
       assert.isTrue(Agent.asTool(program).reaches?.has("pay"))
     }).pipe(Effect.provide(model))
@@ -467,7 +467,7 @@ describe("a rule about tools of a program's sub-agents", () => {
 })
 
 describe("a program of later code", () => {
-  it.effect("says what was done before and is not asked for any more, once", () =>
+  it.effect("reports earlier work that is no longer used, once", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       const version = (names: ReadonlyArray<string>) =>

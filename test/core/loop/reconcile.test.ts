@@ -55,8 +55,8 @@ const ledger = Layer.succeed(Ledger, {
 
 const done = Effect.provide([ledger, TestChatModel.script(["done"])])
 
-describe("a tool that can find out what came of its call", () => {
-  it.effect("is asked before its call is called unknown: what was done is told, what never began runs", () =>
+describe("a tool that can reconcile its calls", () => {
+  it.effect("is asked before its call is called unknown: finished calls are told, calls that never began run", () =>
     Effect.gen(function* () {
       const asked: Array<string> = []
       const { pay, ran } = payment((order) =>
@@ -74,7 +74,7 @@ describe("a tool that can find out what came of its call", () => {
     }).pipe(done)
   )
 
-  it.effect("that says a call may be repeated has it run, and one that does not know leaves it unknown", () =>
+  it.effect("runs a call that the tool calls repeatable, and leaves a call unknown that it does not know", () =>
     Effect.gen(function* () {
       const { pay, ran } = payment((order) => Effect.succeed(order === "1" ? Tool.repeatable : Tool.unknown))
       const agent = Agent.make({ name: "a", prompt: "", tools: [pay] })
@@ -103,7 +103,7 @@ describe("a tool that can find out what came of its call", () => {
     )
   }
 
-  it.effect("is not asked where a call can be repeated anyway, nor in a round that nothing cut off", () =>
+  it.effect("is not asked about a repeatable call, nor in a round without a cut", () =>
     Effect.gen(function* () {
       const { pay, ran } = payment(() => Effect.die("asked"), { idempotent: true })
       const agent = Agent.make({ name: "a", prompt: "", tools: [pay] })

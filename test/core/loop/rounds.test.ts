@@ -30,7 +30,7 @@ describe("hook order", () => {
     Effect.gen(function* () {
       const log: Array<string> = []
       const note = (entry: string) => Effect.sync(() => void log.push(entry))
-      const named = (name: string) =>
+      const makeMiddleware = (name: string) =>
         Middleware.make({
           name,
           beforeAgent: () => note(`beforeAgent ${name}`),
@@ -54,7 +54,10 @@ describe("hook order", () => {
           afterAgent: () => note(`afterAgent ${name}`)
         })
       const tool = Tool.make("t", { description: "", parameters: {}, execute: () => Effect.as(note("tool"), "ok") })
-      yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [named("A"), named("B")] }), "go")
+      yield* Agent.run(
+        Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [makeMiddleware("A"), makeMiddleware("B")] }),
+        "go"
+      )
       assert.deepStrictEqual(log, [
         "beforeAgent A",
         "beforeAgent B",
@@ -237,7 +240,7 @@ describe("invariant 7: iteration cap", () => {
     }).pipe(Effect.provide(TestChatModel.script([stepCall(1), stepCall(2), "that is all I know"])))
   )
 
-  it.effect("a model that calls tools even then is answered, and what it said before is the answer", () =>
+  it.effect("a model that calls tools even then is answered, and its earlier text is the answer", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run(Agent.make({ name: "a", prompt: "", tools: [step], maxRounds: 1 }), "go")
       assert.deepStrictEqual([result.text, result.stopReason], ["thinking aloud", "maxRounds"])
@@ -282,7 +285,7 @@ describe("invariant 8: duplicate rounds", () => {
     execute: () => Effect.fail({ message: "broken" })
   })
 
-  it.effect("first repeat: not executed, told what happened; second: forced final answer", () =>
+  it.effect("first repeat: not executed, reported; second: forced final answer", () =>
     Effect.gen(function* () {
       let ran = 0
       const once = Tool.make("once", {
@@ -539,7 +542,7 @@ describe("structured output", () => {
     )
   }
 
-  it.effect("what a model says before its answer is none of it", () =>
+  it.effect("excludes the model's words before its answer", () =>
     Effect.gen(function* () {
       const answer = (...texts: ReadonlyArray<string>) =>
         TestChatModel.message(Message.ai(texts.map((text) => Content.text(text))))
@@ -709,7 +712,7 @@ describe("state", () => {
     )
   )
 
-  it.effect("a saved shared slot is there for whoever touches it first, parent or sub-agent", () =>
+  it.effect("restores a saved shared slot for its first user, parent or sub-agent", () =>
     Effect.gen(function* () {
       const child = Agent.make({ name: "child", description: "", prompt: "", tools: [put] })
       const parent = Agent.make({ name: "parent", prompt: "", tools: [Agent.asTool(child)] })
@@ -744,7 +747,7 @@ describe("state", () => {
       assert.include(String(yield* Effect.flip(Agent.run(declared, "go"))), 'two state slots are named "list"')
     }).pipe(Effect.provide(TestChatModel.script([])))
   )
-  it.effect("a hook may have the model go on: what it said was not the answer, its calls are answered first", () =>
+  it.effect("a hook may continue the model: its text was no answer, its calls are answered first", () =>
     Effect.gen(function* () {
       const said: Array<string> = []
       const again = Middleware.make({

@@ -31,7 +31,7 @@ const shown = [
   "warn"
 ]
 
-it.effect("middleware, tools and stop conditions see one run, and nothing of what the loop keeps", () =>
+it.effect("middleware, tools and stop conditions see one run, and no internals of the loop", () =>
   Effect.gen(function* () {
     const seen = new Set<Run.Run>()
     const see = (run: Run.Run) => Effect.sync(() => void seen.add(run))
@@ -72,7 +72,7 @@ it.effect("middleware, tools and stop conditions see one run, and nothing of wha
   }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "look", arguments: {} }]), "done"])))
 )
 
-it.effect("a sub-agent can't be begun with a run that is none of ours", () =>
+it.effect("a sub-agent can't begin with a foreign run", () =>
   Effect.gen(function* () {
     const child = Agent.make({ name: "child", prompt: "Help." })
     const lend = Tool.make("lend", {

@@ -27,7 +27,7 @@ const toolTexts = (messages: ReadonlyArray<Message.Message>) =>
   messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
 
 describe("between two turns", () => {
-  it.effect("all steering messages are let in at once, and one that follows up at a time", () =>
+  it.effect("delivers all steering messages at once, and follow-ups one at a time", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const waiting = Tool.make("wait", {
@@ -48,7 +48,7 @@ describe("between two turns", () => {
     )
   )
 
-  it.effect("a middleware that answers itself may call what it hid from the model a round before", () =>
+  it.effect("a middleware that answers itself may call a tool that it hid from the model a round before", () =>
     Effect.gen(function* () {
       const hiding = Middleware.make({
         name: "hiding",
@@ -78,7 +78,7 @@ describe("between two turns", () => {
 describe("an answer that is forced", () => {
   const Weather = Schema.Struct({ city: Schema.String, degrees: Schema.Finite })
 
-  it.effect("is sent back with what is wrong with it, as any other", () =>
+  it.effect("is sent back with its problem, like any other", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", output: Weather, tools: [step], maxRounds: 1 })
       const { messages, output, stopReason } = yield* Agent.run(agent, "go")
@@ -159,7 +159,7 @@ describe("a call of which nobody knows whether it ran", () => {
     )
   )
 
-  it.effect("a call that reads only runs again behind a crash, like one that may be repeated", () =>
+  it.effect("repeats a reading call after a crash, like a repeatable one", () =>
     Effect.gen(function* () {
       for (const annotations of [{ readOnly: true }, { idempotent: true }]) {
         let ran = 0
@@ -178,7 +178,7 @@ describe("a call of which nobody knows whether it ran", () => {
     })
   )
 
-  it.effect("a sub-agent that waits resumes where it was, though a gate asks anew about the call that it is in", () =>
+  it.effect("a waiting sub-agent resumes at its place, though a gate asks anew about its outer call", () =>
     Effect.gen(function* () {
       let asks = 0
       const again = Middleware.make({
@@ -243,7 +243,7 @@ describe("a call of which nobody knows whether it ran", () => {
     }).pipe(Effect.provide(TestChatModel.script([stepCall(1), stepCall(2), stepCall(3), "done"])))
   )
 
-  it.effect("is refused with what is not known of it, if a sub-agent waits in it", () =>
+  it.effect("is refused with the unknown parts if a sub-agent waits in it", () =>
     Effect.gen(function* () {
       let asks = 0
       const later = Middleware.make({
@@ -293,7 +293,7 @@ describe("a call of which nobody knows whether it ran", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "pay", arguments: { n: 1 } }]), "done"])))
   )
 
-  it.effect("a result without details has none in its event; what waits still is not asked about again", () =>
+  it.effect("a result without details has none in its event; pending calls are not asked about again", () =>
     Effect.gen(function* () {
       const careful = Middleware.make({
         asks: true,

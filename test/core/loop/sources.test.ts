@@ -47,7 +47,7 @@ const toolTexts = (messages: ReadonlyArray<Message.Message>) =>
   messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
 
 describe("sources", () => {
-  it("the union is associative and idempotent, keeps numbers, and believes who came first", () => {
+  it("the union is associative and idempotent, keeps numbers, and prefers the first", () => {
     fc.assert(
       fc.property(lists, lists, lists, (a, b, c) => {
         assert.deepStrictEqual(union(union(a, b), c), union(a, union(b, c)))
@@ -202,7 +202,7 @@ describe("sources", () => {
     })
   )
 
-  it.effect("that a turn cites are numbered with those of tools; the text keeps its citations through a codec", () =>
+  it.effect("numbers a turn's sources with those of tools, and keeps the citations of the text through a codec", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", tools: [search(pages)] })
       const block: Content.Block = {
@@ -258,7 +258,7 @@ describe("sources", () => {
     })
   )
 
-  it.effect("a tool that gives what are no sources has broken down, and is told so", () =>
+  it.effect("reports invalid sources of a tool as its defect", () =>
     Effect.gen(function* () {
       const broken = Tool.make("broken", {
         description: "",

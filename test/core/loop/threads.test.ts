@@ -112,7 +112,7 @@ describe("a run with a thread", () => {
   })
 
   it.effect("stores calls that only read in one go with their results, unless a gate counts one", () => {
-    const read = (approval: { readonly needsApproval?: true }) =>
+    const makeRead = (approval: { readonly needsApproval?: true }) =>
       Tool.make("read", {
         description: "",
         parameters: {},
@@ -124,7 +124,7 @@ describe("a run with a thread", () => {
     const order = (said: Ruling.Ruling | undefined, approval = {}, parts: Partial<Middleware.Parts> = {}) => {
       const rulings = () => Effect.succeed([said])
       const middleware = [Middleware.make({ ...parts, asks: true, name: "gate", rulings })]
-      const agent = Agent.make({ name: "a", prompt: "", tools: [read(approval)], middleware })
+      const agent = Agent.make({ name: "a", prompt: "", tools: [makeRead(approval)], middleware })
       return Effect.map(AgentTest.collect(agent, "go", { threadId: "t" }), ({ events }) =>
         // After the one before the turn.
         events.flatMap(({ _tag }) => (told.includes(_tag) ? [_tag] : [])).slice(1)
@@ -150,7 +150,7 @@ describe("a run with a thread", () => {
     })
   })
 
-  it.effect("goes on where the thread is: messages and state are there, input is what is new", () => {
+  it.effect("goes on at the thread's end: with its messages and state, and the input as new message", () => {
     const count = AgentState.slot("count", { schema: Schema.Finite, initial: 0 })
     const add = Tool.make("step", {
       description: "",
@@ -233,7 +233,7 @@ describe("a run with a thread", () => {
     }).pipe(Effect.provide([TestChatModel.script([step(1), "done"]), TestJournal.layer(threads)]))
   })
 
-  it.effect("what a sub-agent changes for all is kept, what is its own is not", () => {
+  it.effect("keeps a sub-agent's changes of shared slots, and not those of its own", () => {
     const threads: Record<string, TestJournal.Stored> = {}
     const all = AgentState.slot("all", {
       schema: Schema.Array(Schema.Int),
@@ -279,7 +279,7 @@ describe("a run with a thread", () => {
     )
   })
 
-  it.effect("what was made shorter is written down of the thread's own run, and told of every run", () => {
+  it.effect("writes a shortened history to the thread of its run, and reports it for every run", () => {
     const threads: Record<string, TestJournal.Stored> = {}
     const shortens = Middleware.make({
       name: "shortens",

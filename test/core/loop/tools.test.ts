@@ -83,7 +83,7 @@ describe("invariant 1: pairing", () => {
     )
   )
 
-  it.effect("answers every call once, in call order, whatever becomes of it", () =>
+  it.effect("answers every call once, in call order, for any outcome", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run(agent, "go")
       assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
@@ -149,7 +149,7 @@ describe("invariant 1: pairing", () => {
         ]
       )
       assert.strictEqual(Message.text(request?.messages[2] ?? Message.human("")), "late")
-      // What was missing at the end is new, and said so.
+      // A missing result at the end is new, and reported.
       assert.deepStrictEqual(
         result.newMessages.map((message) => message.role),
         ["tool", "human", "ai"]
@@ -206,7 +206,7 @@ describe("invariant 4: parallel tools", () => {
       })
     })
 
-  it.effect("results are appended in call order, in whatever order the tools finish", () =>
+  it.effect("appends results in call order, for any order of ends", () =>
     Effect.gen(function* () {
       const order = [3, 0, 2, 1]
       const gates = yield* Effect.all([0, 1, 2, 3].map(() => Deferred.make<void>()))
@@ -397,7 +397,7 @@ describe("invariant 5: batch preflight", () => {
     )
   )
 
-  it.effect("a suspending gate ends the run before anything of the batch runs, with what it waits for", () =>
+  it.effect("a suspending gate ends the run with its requests before any call of the batch runs", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       const act = Tool.make("act", {
@@ -426,7 +426,7 @@ describe("invariant 5: batch preflight", () => {
         description: "may I?"
       })
       assert.strictEqual(result.pending.length, 1)
-      // A middleware that did not say that it suspends can't, where a program without types has it try: the agent's
+      // A middleware without a declared suspension can't suspend, even if a program without types tries: the agent's
       // type would be wrong.
       const quiet = Agent.make({
         name: "b",
@@ -516,7 +516,7 @@ describe("invariant 10: errors are values", () => {
         name: "strict",
         wrapToolCall: (call, next) => (call.name === "echo" ? Effect.fail({ _tag: "Forbidden" as const }) : next(call))
       })
-      // An outer middleware that retries whatever fails does not get to see it.
+      // An outer middleware that retries failures does not see it.
       const outer = Middleware.make({
         name: "outer",
         wrapToolCall: (call, next) => Effect.catch(next(call), () => Effect.succeed(ToolOutput.make("swallowed")))
@@ -654,7 +654,7 @@ describe("invariant 14: gates can't be walked around", () => {
     )
   )
 
-  it.effect("what a middleware takes out of a request can't be dispatched, by any spelling", () =>
+  it.effect("a tool that a middleware removes from a request can't be dispatched, by any spelling", () =>
     Effect.gen(function* () {
       const ran: Array<string> = []
       const secret = Tool.make("secret", {
@@ -740,7 +740,7 @@ describe("arguments", () => {
     execute: (args) => Effect.succeed(JSON.stringify(args))
   })
 
-  it.effect("what small models get wrong in form is coerced where the schema leaves no doubt", () =>
+  it.effect("coerces formal mistakes of small models if the schema leaves no doubt", () =>
     Effect.gen(function* () {
       const output = yield* Tool.run(shaped, {
         count: "3",
@@ -762,7 +762,7 @@ describe("arguments", () => {
     })
   )
 
-  it.effect("what is in doubt is refused, with path, what came and what was expected", () =>
+  it.effect("refuses doubtful values, with path, value and expected type", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(
         Tool.run(shaped, { count: "3.5x", flag: "maybe", names: [1, {}], items: [], nested: "x", either: true })

@@ -17,7 +17,7 @@ import * as fc from "fast-check"
 import { scaled } from "../../scale.ts"
 import { checkpointOf } from "../journal.ts"
 
-/** A thread, and what really happened: every call has an id of its own. */
+/** A thread, and the real effects: every call has an id of its own. */
 interface World {
   readonly entries: Array<Journal.Entry>
   readonly begun: Map<string, number>
@@ -25,7 +25,7 @@ interface World {
   /** How often a person had a call run again. */
   readonly again: Map<string, number>
   readonly choose: (count: number) => number
-  /** What was said that is not true. */
+  /** Untrue statements to the model. */
   readonly lies: Array<string>
   calls: number
   words: number
@@ -269,7 +269,7 @@ const scenario = Effect.fnUntraced(function* (tape: ReadonlyArray<number>) {
   return world.words
 })
 
-/** What can't be stored is said in Effect's log. */
+/** Failed writes are logged by Effect. */
 const quiet = Logger.layer([])
 
 describe("no untrue word about a call", () => {

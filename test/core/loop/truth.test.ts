@@ -53,7 +53,7 @@ const gate = Middleware.make({
     )
 })
 
-const told = (messages: ReadonlyArray<Message.Message>) =>
+const resultsById = (messages: ReadonlyArray<Message.Message>) =>
   Object.fromEntries(
     messages.flatMap((message) => (message.role === "tool" ? [[message.toolCallId, Message.text(message)]] : []))
   )
@@ -66,7 +66,7 @@ const invalid = (error: unknown): string => {
   return String(reason.problem)
 }
 
-describe("what is told of calls after a crash", () => {
+describe("statements about calls after a crash", () => {
   it.effect("a new input after a crash inside of a tool: nobody says that it was not executed", () => {
     const { ran, tool } = ledger()
     const make = (hang: Effect.Effect<void>) => Agent.make({ name: "a", prompt: "", tools: [tool("pay", {}, hang)] })
@@ -84,13 +84,13 @@ describe("what is told of calls after a crash", () => {
         TestJournal.layer({ t: left })
       )
       assert.deepStrictEqual(ran, ["pay"])
-      const text = Object.values(told(result.messages)).join()
+      const text = Object.values(resultsById(result.messages)).join()
       assert.include(text, "not known")
       assert.notInclude(text, "not executed")
     }).pipe(Effect.provide(TestChatModel.script([say("pay"), "I look"])))
   })
 
-  it.effect("a call that could not be read never ran, whatever happened", () =>
+  it.effect("an unreadable call never ran, after any crash", () =>
     Effect.gen(function* () {
       const history = [
         Message.human("go"),
@@ -100,12 +100,12 @@ describe("what is told of calls after a crash", () => {
         })
       ]
       const { messages } = yield* Agent.run(Agent.make({ name: "a", prompt: "" }), "?", { history })
-      assert.include(told(messages)["1"], "not known")
-      assert.include(told(messages)["2"], "not executed")
+      assert.include(resultsById(messages)["1"], "not known")
+      assert.include(resultsById(messages)["2"], "not executed")
     }).pipe(Effect.provide(TestChatModel.script(["ok"])))
   )
 
-  it.effect("what was known when the run stood still is told, and what never began", () => {
+  it.effect("reports the known results at the crash, and the calls that never began", () => {
     const { ran, tool } = ledger()
     const kid = Agent.make({ name: "kid", description: "", prompt: "kid", tools: [tool("charge"), tool("ask")] })
     const agent = Agent.make({
@@ -120,7 +120,7 @@ describe("what is told of calls after a crash", () => {
       assert.deepStrictEqual(ran.toSorted(), ["charge", "pay"])
       const { events } = yield* AgentTest.collect(agent, "something else", { threadId: "t" })
       const result = yield* Agent.run(agent, "more", { threadId: "t" })
-      const answers = told(result.messages)
+      const answers = resultsById(result.messages)
       assert.strictEqual(answers["pay"], "did pay")
       assert.include(answers["kid"], "not known")
       assert.notInclude(answers["kid"], "not executed")
@@ -162,12 +162,12 @@ describe("what is told of calls after a crash", () => {
       const first = yield* Agent.run(agent, "go")
       assert.strictEqual(first.stopReason, "suspended")
       const second = yield* Agent.run(agent, "no", { history: first.messages, state: first.state })
-      assert.include(told(second.messages)["ask1"], "not executed: it waited for a decision")
-      assert.include(told(second.messages)["pay"], "not executed: it waited for a decision")
+      assert.include(resultsById(second.messages)["ask1"], "not executed: it waited for a decision")
+      assert.include(resultsById(second.messages)["pay"], "not executed: it waited for a decision")
       assert.deepStrictEqual(ran, [])
       // Without its state, a history is certain of nothing.
       const third = yield* Agent.run(agent, "no", { history: first.messages })
-      assert.include(told(third.messages)["pay"], "not known")
+      assert.include(resultsById(third.messages)["pay"], "not known")
     }).pipe(Effect.provide(TestChatModel.script([many("ask1", "pay"), "ok", "ok"])))
   })
 
@@ -198,12 +198,12 @@ describe("what is told of calls after a crash", () => {
       const error = yield* Effect.flip(Agent.run(agent, "go", { threadId: "t" }))
       assert.include(String(error), 'Agent "a" can\'t keep its thread')
       const result = yield* Agent.run(other, "and?", { threadId: "t" }).pipe(Effect.provide(model(["ok"])))
-      assert.include(told(result.messages)["pay"], "not known")
+      assert.include(resultsById(result.messages)["pay"], "not known")
       assert.deepStrictEqual(ran, ["pay"])
     }).pipe(Effect.provide(journal))
   })
 
-  const late = (id: string) => Message.tool("paid", { toolCallId: id, toolName: "pay" })
+  const makeLate = (id: string) => Message.tool("paid", { toolCallId: id, toolName: "pay" })
   const open = (id: string) => Message.ai("", { toolCalls: [{ id, name: "pay", arguments: {} }] })
 
   it.effect("a result that comes late is put in its place, once and for all", () => {
@@ -214,14 +214,14 @@ describe("what is told of calls after a crash", () => {
     const logged: Array<MessageLog.Entry> = []
     return Effect.gen(function* () {
       const before = yield* Agent.run(agent, "hello?", { threadId: "t" })
-      assert.include(told(before.messages)["c1"], "not known")
+      assert.include(resultsById(before.messages)["c1"], "not known")
       // As input …
       const { events, messages } = yield* Effect.zipWith(
-        AgentTest.collect(agent, [late("c1"), Message.human("so?")], { threadId: "t" }),
+        AgentTest.collect(agent, [makeLate("c1"), Message.human("so?")], { threadId: "t" }),
         TestChatModel.requests,
         ({ events }, requests) => ({ events, messages: requests.at(-1)?.messages ?? [] })
       )
-      assert.strictEqual(told(messages)["c1"], "paid")
+      assert.strictEqual(resultsById(messages)["c1"], "paid")
       assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
       assert.include(JSON.stringify(events), '"paid"')
       assert.deepStrictEqual(
@@ -232,15 +232,15 @@ describe("what is told of calls after a crash", () => {
       threads["t"]?.entries.push(
         { _tag: "Message", message: open("c2") },
         { _tag: "Message", message: Message.human("hm") },
-        { _tag: "Message", message: late("c2") },
+        { _tag: "Message", message: makeLate("c2") },
         { _tag: "Message", message: Message.tool("paid twice?", { toolCallId: "c2", toolName: "pay" }) }
       )
       const after = yield* Agent.run(agent, "and?", { threadId: "t" })
-      assert.strictEqual(told(after.messages)["c1"], "paid")
-      assert.strictEqual(told(after.messages)["c2"], "paid")
+      assert.strictEqual(resultsById(after.messages)["c1"], "paid")
+      assert.strictEqual(resultsById(after.messages)["c2"], "paid")
       assert.deepStrictEqual(AgentTest.pairingProblems(after.messages), [])
       const resumed = yield* Agent.resume(agent, { threadId: "t" })
-      assert.strictEqual(told(resumed.messages)["c2"], "paid")
+      assert.strictEqual(resultsById(resumed.messages)["c2"], "paid")
     }).pipe(
       Effect.provide([
         TestChatModel.script(["a", "b", "c"]),
@@ -253,12 +253,12 @@ describe("what is told of calls after a crash", () => {
   it.effect("an input that answers one of two open calls leaves the other one unknown", () =>
     Effect.gen(function* () {
       const two = Message.ai("", { toolCalls: ["c1", "c2"].map((id) => ({ id, name: "pay", arguments: {} })) })
-      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "" }), [late("c1")], {
+      const result = yield* Agent.run(Agent.make({ name: "a", prompt: "" }), [makeLate("c1")], {
         history: [Message.human("go"), two]
       })
       assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
-      assert.strictEqual(told(result.messages)["c1"], "paid")
-      assert.include(told(result.messages)["c2"], "not known")
+      assert.strictEqual(resultsById(result.messages)["c1"], "paid")
+      assert.include(resultsById(result.messages)["c2"], "not known")
     }).pipe(Effect.provide(TestChatModel.script(["ok"])))
   )
 
@@ -312,14 +312,14 @@ describe("a turn that was cut off and is taken up", () => {
       yield* Effect.yieldNow
       yield* handle.interrupt
       const messages = yield* handle.messages
-      assert.deepStrictEqual(told(messages), {})
+      assert.deepStrictEqual(resultsById(messages), {})
       const next = yield* Agent.run(Agent.make({ name: "a", prompt: "" }), "?", { history: messages })
-      for (const text of Object.values(told(next.messages))) assert.include(text, "not known")
+      for (const text of Object.values(resultsById(next.messages))) assert.include(text, "not known")
       assert.deepStrictEqual(ran, [])
     }).pipe(Effect.scoped, Effect.provide(TestChatModel.script(["ok"])))
   })
 
-  it.effect("says of what it does not run again that it is not known, not that it was not executed", () => {
+  it.effect("reports calls that it does not repeat as unknown, not as unexecuted", () => {
     const { ran, tool } = ledger()
     const forbids = Middleware.make({
       name: "forbids",
@@ -334,34 +334,34 @@ describe("a turn that was cut off and is taken up", () => {
     })
     return Effect.gen(function* () {
       const { messages } = yield* Agent.run(agent, Checkpoint.resume(checkpoint))
-      assert.include(told(messages)["pay"], "not known")
-      assert.include(told(messages)["pay"], "Forbidden.")
-      assert.include(told(messages)["send"], "not known")
-      assert.include(told(messages)["send"], 'no tool "send"')
+      assert.include(resultsById(messages)["pay"], "not known")
+      assert.include(resultsById(messages)["pay"], "Forbidden.")
+      assert.include(resultsById(messages)["send"], "not known")
+      assert.include(resultsById(messages)["send"], 'no tool "send"')
       assert.deepStrictEqual(ran, [])
     }).pipe(Effect.provide(TestChatModel.script(["ok"])))
   })
 
-  it.effect("what is known of it keeps its place, whatever comes in which order", () => {
+  it.effect("keeps known results in their place, for any order of messages", () => {
     const { ran, tool } = ledger()
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("send")] })
     const messages = [...checkpoint.messages, Message.tool("sent", { toolCallId: "send", toolName: "send" })]
     return Effect.gen(function* () {
       const result = yield* Agent.run(agent, Checkpoint.resume({ ...checkpoint, messages }))
       assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
-      assert.include(told(result.messages)["pay"], "not known")
-      assert.strictEqual(told(result.messages)["send"], "sent")
+      assert.include(resultsById(result.messages)["pay"], "not known")
+      assert.strictEqual(resultsById(result.messages)["send"], "sent")
       assert.deepStrictEqual(ran, [])
       // Nor is it said that it was not executed, where the turn is declined as a whole.
       const cut = messages.map((message) =>
         message.role === "ai" ? { ...message, stopReason: "length" as const } : message
       )
       const declined = yield* Agent.run(agent, Checkpoint.resume({ ...checkpoint, messages: cut }))
-      assert.strictEqual(told(declined.messages)["send"], "sent")
+      assert.strictEqual(resultsById(declined.messages)["send"], "sent")
     }).pipe(Effect.provide(TestChatModel.script(["ok", "ok"])))
   })
 
-  it.effect("one that said something and did not end is dropped; what came before it is asked again", () =>
+  it.effect("drops a partial answer without an end, and asks again from the messages before", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "" })
       const partial = Message.ai("I was about", { stopReason: "interrupted" })
@@ -394,14 +394,14 @@ describe("a turn that was cut off and is taken up", () => {
       const handle = yield* Agent.start(agent, Checkpoint.resume(checkpoint))
       yield* Deferred.await(begun)
       yield* handle.interrupt
-      const texts = told(yield* handle.messages)
+      const texts = resultsById(yield* handle.messages)
       assert.include(texts["pay"], "interrupted")
       assert.include(texts["send"], "not known")
       assert.deepStrictEqual(ran, ["pay"])
     }).pipe(Effect.scoped, Effect.provide(TestChatModel.script([])))
   })
 
-  it.effect("what was looked up is told as it is", () => {
+  it.effect("passes on a reconciled result as it is", () => {
     const { tool } = ledger()
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("send")] })
     return Effect.gen(function* () {
@@ -411,61 +411,58 @@ describe("a turn that was cut off and is taken up", () => {
           unknownOutcome: () => Effect.succeed(ToolOutput.make("it failed", { isError: true }))
         })
       )
-      assert.deepStrictEqual(told(messages), { pay: "it failed", send: "it failed" })
+      assert.deepStrictEqual(resultsById(messages), { pay: "it failed", send: "it failed" })
     }).pipe(Effect.provide(TestChatModel.script(["ok"])))
   })
 
-  it.effect(
-    "`ask`: what is approved runs again, what is rejected does not, and nothing runs until all is decided",
-    () => {
-      const { ran, tool } = ledger()
-      const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("send")], middleware: [suspends] })
-      return Effect.gen(function* () {
-        const first = yield* Agent.run(agent, Checkpoint.resume(checkpoint, { unknownOutcome: "ask" }))
-        assert.deepStrictEqual(
-          first.pending.map(({ toolName }) => toolName),
-          ["pay", "send"]
-        )
-        const [pay, send] = first.pending
-        assert(pay !== undefined && send !== undefined)
-        assert.include(pay.description, "may have taken effect")
-        const second = yield* Agent.resume(agent, { checkpoint: first, decisions: [Approval.approve(pay)] })
-        assert.strictEqual(second.stopReason, "suspended")
-        assert.deepStrictEqual(second.pending, [send])
-        assert.deepStrictEqual(ran, [])
-        const third = yield* Agent.resume(agent, { checkpoint: second, decisions: [Approval.reject(send, "no")] })
-        assert.deepStrictEqual(ran, ["pay"])
-        assert.strictEqual(told(third.messages)["pay"], "did pay")
-        assert.include(told(third.messages)["send"], "not known")
-        assert.include(told(third.messages)["send"], "refused: no")
-        assert.notInclude(told(third.messages)["send"], "not executed")
-        // Instead of deciding, somebody says something else.
-        const other = yield* Agent.run(agent, "?", { history: second.messages, state: second.state })
-        for (const text of Object.values(told(other.messages))) {
-          assert.include(text, "not known")
-          assert.notInclude(text, "not executed")
-        }
-      }).pipe(Effect.provide(TestChatModel.script(["ok", "ok"])))
-    }
-  )
+  it.effect("`ask`: approved calls run again, rejected ones do not, and nothing runs until all are decided", () => {
+    const { ran, tool } = ledger()
+    const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("send")], middleware: [suspends] })
+    return Effect.gen(function* () {
+      const first = yield* Agent.run(agent, Checkpoint.resume(checkpoint, { unknownOutcome: "ask" }))
+      assert.deepStrictEqual(
+        first.pending.map(({ toolName }) => toolName),
+        ["pay", "send"]
+      )
+      const [pay, send] = first.pending
+      assert(pay !== undefined && send !== undefined)
+      assert.include(pay.description, "may have taken effect")
+      const second = yield* Agent.resume(agent, { checkpoint: first, decisions: [Approval.approve(pay)] })
+      assert.strictEqual(second.stopReason, "suspended")
+      assert.deepStrictEqual(second.pending, [send])
+      assert.deepStrictEqual(ran, [])
+      const third = yield* Agent.resume(agent, { checkpoint: second, decisions: [Approval.reject(send, "no")] })
+      assert.deepStrictEqual(ran, ["pay"])
+      assert.strictEqual(resultsById(third.messages)["pay"], "did pay")
+      assert.include(resultsById(third.messages)["send"], "not known")
+      assert.include(resultsById(third.messages)["send"], "refused: no")
+      assert.notInclude(resultsById(third.messages)["send"], "not executed")
+      // Instead of deciding, somebody says something else.
+      const other = yield* Agent.run(agent, "?", { history: second.messages, state: second.state })
+      for (const text of Object.values(resultsById(other.messages))) {
+        assert.include(text, "not known")
+        assert.notInclude(text, "not executed")
+      }
+    }).pipe(Effect.provide(TestChatModel.script(["ok", "ok"])))
+  })
 
   it.effect("`ask` without anybody to ask tells the model", () => {
     const { ran, tool } = ledger()
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("send")] })
     return Effect.gen(function* () {
       const { messages } = yield* Agent.run(agent, Checkpoint.resume(checkpoint, { unknownOutcome: "ask" }))
-      for (const text of Object.values(told(messages))) assert.include(text, "not known")
+      for (const text of Object.values(resultsById(messages))) assert.include(text, "not known")
       assert.deepStrictEqual(ran, [])
     }).pipe(Effect.provide(TestChatModel.script(["ok"])))
   })
 
-  it.effect("one that the output limit had cut is not taken for one that ran", () => {
+  it.effect("does not take a call that the output limit cut for an executed one", () => {
     const { ran, tool } = ledger()
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay", { idempotent: true }), tool("send")] })
     const messages = [Message.human("go"), { ...turn, stopReason: "length" as const }]
     return Effect.gen(function* () {
       const result = yield* Agent.run(agent, Checkpoint.resume({ ...checkpoint, messages }))
-      for (const text of Object.values(told(result.messages))) {
+      for (const text of Object.values(resultsById(result.messages))) {
         assert.match(text, /^Not executed: your turn was cut/)
       }
       assert.deepStrictEqual(ran, [])
@@ -527,7 +524,7 @@ describe("a step that could not be stored while the run was interrupted", () => 
 })
 
 describe("decisions", () => {
-  it.effect("that contradict each other, or what was decided, are refused; the same one twice is not", () => {
+  it.effect("that contradict each other, or earlier ones, are refused; a repeated one is not", () => {
     const { ran, tool } = ledger()
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool("ask1"), tool("ask2")], middleware: [gate] })
     return Effect.gen(function* () {
@@ -552,7 +549,7 @@ describe("decisions", () => {
     }).pipe(Effect.provide(TestChatModel.script([many("ask1", "ask2"), "done"])))
   })
 
-  it.effect("on what somebody else has passed over in the thread are refused, and nothing is pending there", () => {
+  it.effect("on requests that the thread has passed are refused, and nothing is pending there", () => {
     const { ran, tool } = ledger()
     const threads: Record<string, TestJournal.Stored> = {}
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool("ask1"), tool("ask2")], middleware: [gate] })
@@ -578,12 +575,12 @@ describe("decisions", () => {
       const left = TestJournal.checkpointOf(entries)
       assert.strictEqual((left && (yield* Checkpoint.pending(left)))?.length, 2)
       const result = yield* Agent.resume(agent, { threadId: "t", decisions })
-      assert.deepStrictEqual(told(result.messages), { ask1: "did ask1", ask2: "mine" })
+      assert.deepStrictEqual(resultsById(result.messages), { ask1: "did ask1", ask2: "mine" })
       assert.deepStrictEqual(ran, ["ask1"])
     }).pipe(Effect.provide([TestChatModel.script([many("ask1", "ask2"), "done"]), TestJournal.layer(threads)]))
   })
 
-  it.effect("leave nothing behind: not where nobody was asked, nor where a run goes on behind a void request", () => {
+  it.effect("leave nothing behind: without a request, or in a run that goes on behind a void request", () => {
     const { tool } = ledger()
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool("pay"), tool("ask1")], middleware: [gate] })
     return Effect.gen(function* () {
@@ -614,7 +611,7 @@ describe("decisions", () => {
       const next = yield* Agent.run(agent, "hello?", { history: first.messages, state })
       assert.strictEqual(next.text, "hi")
       assert.isNull(next.state["suspension"])
-      assert.include(told(next.messages)["ask1"], "not known")
+      assert.include(resultsById(next.messages)["ask1"], "not known")
     }).pipe(Effect.provide(TestChatModel.script([many("ask1"), "hi"])))
   )
 
@@ -637,7 +634,7 @@ describe("decisions", () => {
     return Effect.gen(function* () {
       const { events } = yield* AgentTest.collect(make(), "go")
       assert.deepStrictEqual(ran, ["pay"])
-      assert.include(told(AgentEvent.transcript(events))["send"], "on another request")
+      assert.include(resultsById(AgentEvent.transcript(events))["send"], "on another request")
       assert.deepStrictEqual(
         events.flatMap((event) => (event._tag === "ApprovalResolved" ? [event.decision] : [])),
         ["approve", "void"]
@@ -645,7 +642,7 @@ describe("decisions", () => {
       first = undefined
       const late = yield* Agent.run(make(0), "go")
       assert.deepStrictEqual(ran, ["pay"])
-      assert.include(told(late.messages)["pay"], "came too late")
+      assert.include(resultsById(late.messages)["pay"], "came too late")
     }).pipe(
       Effect.provide(TestChatModel.script([many("pay", "send"), "done", many("pay"), "done"])),
       Effect.provideService(Approval.Approvals, approvals)
@@ -695,7 +692,7 @@ describe("a person's edit", () => {
         assert(request !== undefined)
         const result = yield* Agent.resume(agent, { checkpoint: first, decisions: [Approval.edit(request, { n })] })
         assert.strictEqual(result.stopReason, "completed")
-        assert.strictEqual(told(result.messages)["c1"], expected)
+        assert.strictEqual(resultsById(result.messages)["c1"], expected)
       }
       assert.deepStrictEqual(ran, [7])
       assert.deepStrictEqual(seen, [1, 1, 1000, 1, 1, 7])
@@ -754,7 +751,7 @@ describe("a person's edit", () => {
     return Effect.gen(function* () {
       const result = yield* Agent.run(agent, "go")
       assert.deepStrictEqual(ran, [])
-      assert.include(told(result.messages)["c1"], "again and again")
+      assert.include(resultsById(result.messages)["c1"], "again and again")
     }).pipe(
       Effect.provide(TestChatModel.script([call(1), "done"])),
       Effect.provideService(Approval.Approvals, {
@@ -767,7 +764,7 @@ describe("a person's edit", () => {
 describe("a handle whose run is ended before its first step", () => {
   const agent = Agent.make({ name: "a", prompt: "" })
 
-  it.effect("ends its readers with one terminal event, takes no more, and gives back what it took", () =>
+  it.effect("ends its readers with one terminal event, takes no more, and returns its queued messages", () =>
     Effect.gen(function* () {
       const handle = yield* Agent.start(agent, "go")
       const reading = yield* Effect.forkChild(Stream.runCollect(handle.events), { startImmediately: true })
@@ -812,7 +809,7 @@ describe("a handle whose run is ended before its first step", () => {
     }).pipe(Effect.provide(TestChatModel.script([])))
   )
 
-  it.effect("what was steered is undelivered when the run ends while it waits for a slow reader", () =>
+  it.effect("reports steering as undelivered when the run ends while it waits for a slow reader", () =>
     Effect.gen(function* () {
       const handle = yield* Agent.start(agent, "go")
       const reading = Stream.runForEach(handle.events, () => Effect.never)
@@ -837,7 +834,7 @@ describe("input that nobody can answer", () => {
   const agent = Agent.make({ name: "a", prompt: "" })
 
   it.effect(
-    "an empty one on a thread, and one that ends with the model's own words, are refused before anything",
+    "refuses an empty input on a thread, and an input that ends with the model's own words, at the start",
     () => {
       const threads: Record<string, TestJournal.Stored> = {}
       return Effect.gen(function* () {

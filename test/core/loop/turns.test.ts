@@ -19,7 +19,7 @@ const instead = (parts: ReadonlyArray<ChatModel.TurnPart>, end: Stream.Stream<ne
   })
 
 describe("a turn that is restarted (invariant 11)", () => {
-  it.effect("forgets what was said before it: an interruption keeps only the new parts", () =>
+  it.effect("forgets earlier parts: an interruption keeps only the new ones", () =>
     Effect.gen(function* () {
       const parts: ReadonlyArray<ChatModel.TurnPart> = [
         { _tag: "ReasoningDelta", text: "old thought" },
@@ -184,7 +184,7 @@ describe("calls that are declined", () => {
     })
   )
 
-  it.effect("say of an answer whether it was taken, and of what was called beside it that it was not run", () =>
+  it.effect("report whether an answer was taken, and that calls beside it did not run", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", tools: [act], output: Schema.Struct({ n: Schema.Int }) })
       const answer = (id: string, n: unknown) => ({ id, name: Tool.finalAnswer, arguments: { n: n as number } })

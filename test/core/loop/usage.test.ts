@@ -53,7 +53,7 @@ describe("usage that is no usage", () => {
     }
   }
 
-  it.effect("a cost that is none is replaced by that of the prices", () =>
+  it.effect("replaces an invalid cost by the cost of the prices", () =>
     Effect.gen(function* () {
       const usage = Usage.make({ inputTokens: 1_000_000, cost: Number.NaN })
       const result = yield* Effect.provide(Agent.run(agent, "hi"), reporting(usage, { input: 0.25, output: 1 }))
@@ -106,7 +106,7 @@ describe("prices of long requests", () => {
 })
 
 describe("a turn that was cut off", () => {
-  it.live("counts what it had said, with its money, as an estimate", () =>
+  it.live("counts its output so far, with its money, as an estimate", () =>
     Effect.gen(function* () {
       const said = "word ".repeat(2_000)
       const ending = yield* Effect.gen(function* () {
