@@ -751,7 +751,7 @@ describe("steering", () => {
     ).pipe(Effect.provide(TestChatModel.script([TestChatModel.hang])))
   )
 
-  it.effect("several readers each get everything from their subscription on; a late reader gets the end", () =>
+  it.effect("several readers each get all events from their subscription on; a late reader gets the end", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const agent = Agent.make({ name: "a", prompt: "", tools: [step] })
@@ -856,7 +856,7 @@ describe("readers of a handle", () => {
   const stepper = Agent.make({ name: "a", prompt: "", tools: [step] })
   const script = TestChatModel.script([stepCall(1), stepCall(2), "done"])
 
-  it.effect("that leave early take nothing from the others", () =>
+  it.effect("that leave early take no events from the others", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const hasLeft = yield* Deferred.make<void>()
