@@ -6,7 +6,7 @@ import { expectTypeOf } from "vitest"
 
 class Rules extends Context.Service<Rules, { readonly max: number }>()("Rules") {}
 
-// A classifier stands in front of somebody, and needs what its Effect needs; it fails nothing.
+// A classifier stands in front of a decider, and needs the services of its Effect; it fails nothing.
 expectTypeOf(
   ApprovalClassifier.layer({
     classify: (requests) =>

@@ -77,7 +77,7 @@ describe("BackgroundSubagents and approvals", () => {
     )
   )
 
-  it.effect("what an agent has itself is not inherited a second time", () =>
+  it.effect("an agent inherits nothing that it has itself", () =>
     Effect.gen(function* () {
       const asked: Array<string> = []
       const gate = Middleware.make({
@@ -96,7 +96,7 @@ describe("BackgroundSubagents and approvals", () => {
     }).pipe(Effect.provide([BackgroundTasks.layer(), script([calls([start("careful", "x")]), "begun"])]))
   )
 
-  it.effect("what sub-agents inherit holds in the background too, and Approvals answers while the task waits", () =>
+  it.effect("inherited middleware holds in the background too, and Approvals answers while the task waits", () =>
     Effect.gen(function* () {
       const runs = yield* Ref.make(0)
       const asked = yield* Ref.make<ReadonlyArray<string>>([])

@@ -48,13 +48,13 @@ export const broken = Agent.provide(
 export const answers = (messages: ReadonlyArray<Message.Message>) =>
   messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
 
-/** What was announced. */
+/** The announced tasks. */
 export const notices = (messages: ReadonlyArray<Message.Message>) =>
   messages.flatMap((message) =>
     message.role === "human" && message.source === BackgroundSubagents.source ? [Message.text(message)] : []
   )
 
-/** How the tasks of a result stand: `id:status`. */
+/** The states of a result's tasks: `id:status`. */
 export const statuses = (result: { readonly state: AgentState.Snapshot }) =>
   Result.getOrThrow(BackgroundSubagents.tasks(result.state)).map(({ id, status }) => `${id}:${status}`)
 

@@ -38,7 +38,7 @@ describe("Announcements of BackgroundSubagents", () => {
     )
   )
 
-  it.effect("what counts as told is what the transcript has, not what was about to be said", () =>
+  it.effect("counts announcements in the transcript, not those about to be made", () =>
     Effect.gen(function* () {
       const agent = lead([worker("slow", 10)])
       const first = yield* Agent.run(agent, "one")
@@ -104,7 +104,7 @@ describe("Announcements of BackgroundSubagents", () => {
                 const told = notices(messages).join("\n")
                 for (const { id, status } of Result.getOrThrow(BackgroundSubagents.tasks(last.state))) {
                   const count = told.split(`- ${id} (`).length - 1
-                  // What the model cancelled itself needs no announcement.
+                  // A task that the model cancelled itself needs no announcement.
                   assert.strictEqual(count, status === "cancelled" ? 0 : 1, `${id} ${status}`)
                   assert.notStrictEqual(status, "running")
                 }

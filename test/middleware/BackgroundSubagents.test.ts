@@ -141,7 +141,7 @@ describe("BackgroundSubagents", () => {
     )
   )
 
-  it.effect("what a task came to outlives the process once the thread knows of it", () =>
+  it.effect("a task's outcome outlives the process once the thread knows of it", () =>
     Effect.gen(function* () {
       const agent = lead([worker("slow", 10)])
       yield* Effect.gen(function* () {
@@ -160,7 +160,7 @@ describe("BackgroundSubagents", () => {
     )
   )
 
-  it.effect("closing the supervisor interrupts what runs", () =>
+  it.effect("closing the supervisor interrupts running tasks", () =>
     Effect.gen(function* () {
       const stopped = yield* Deferred.make<void>()
       const hang = Tool.make("hang", {
@@ -243,8 +243,8 @@ describe("BackgroundSubagents", () => {
       const agent = lead([Subagents.fork(twin)])
       yield* Agent.run(agent, "the goal", { history: [Message.human("before"), Message.ai("yes")] })
       yield* TestClock.adjust("1 second")
-      const seen = (yield* TestChatModel.requests).find(({ systemPrompt }) => systemPrompt === "twin")
-      assert.deepStrictEqual(seen?.messages.map(Message.text), ["before", "yes", "the goal", "part"])
+      const twinRequest = (yield* TestChatModel.requests).find(({ systemPrompt }) => systemPrompt === "twin")
+      assert.deepStrictEqual(twinRequest?.messages.map(Message.text), ["before", "yes", "the goal", "part"])
     }).pipe(
       Effect.provide([
         BackgroundTasks.layer(),
@@ -255,7 +255,7 @@ describe("BackgroundSubagents", () => {
     )
   )
 
-  it.effect("a task has nothing of the call that began it, and what it needs is what was there then", () =>
+  it.effect("a task has nothing of its call, and the services of that time", () =>
     Effect.gen(function* () {
       class Shop extends Context.Service<Shop, string>()("Shop") {}
       const seen: Array<unknown> = []
@@ -287,7 +287,7 @@ describe("BackgroundSubagents", () => {
     )
   )
 
-  it.effect("one that takes too long is stopped and fails", () =>
+  it.effect("a task that takes too long is stopped and fails", () =>
     Effect.gen(function* () {
       const agent = lead([worker("slow", 100)])
       const first = yield* Agent.run(agent, "one")

@@ -22,7 +22,7 @@ import {
 const { calls } = TestChatModel
 
 describe("The tools of BackgroundSubagents", () => {
-  it.effect("cancel_task interrupts the task, and nobody announces what the model did itself", () =>
+  it.effect("cancel_task interrupts the task, and nobody announces the model's own cancellation", () =>
     Effect.gen(function* () {
       const stopped = yield* Deferred.make<void>()
       const hang = Tool.make("hang", {
@@ -91,7 +91,7 @@ describe("The tools of BackgroundSubagents", () => {
     )
   )
 
-  it.effect("update_task steers what runs, and goes on with what is completed, which is announced anew", () =>
+  it.effect("update_task steers a running task, and continues a completed one, which is announced anew", () =>
     Effect.gen(function* () {
       const agent = lead([worker("slow", 10)])
       const first = yield* Agent.run(agent, "one")
@@ -195,7 +195,7 @@ describe("The tools of BackgroundSubagents", () => {
     )
   )
 
-  it.effect("check_task waits ten minutes at most, whatever it is told", () =>
+  it.effect("check_task waits ten minutes at most, for any argument", () =>
     Effect.gen(function* () {
       const running = yield* Effect.forkChild(Agent.run(lead([worker("slow", 3000)]), "go"))
       yield* TestClock.adjust("10 minutes")

@@ -22,7 +22,7 @@ const remote = RemoteAgents.make({
   headers: { "x-api-key": Redacted.make("key"), "x-tenant": "a" }
 })
 
-// What the agents need, the agent needs, and the supervisor; what they fail with is told to its model.
+// The agent and the supervisor need the services of the agents; their failures are told to its model.
 expectTypeOf(
   Agent.make({
     name: "lead",

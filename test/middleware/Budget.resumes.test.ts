@@ -87,7 +87,7 @@ const plans: fc.Arbitrary<Plan> = fc.record({
   kills: fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 4 })
 })
 
-/** Asks for calls for eight turns, whatever comes of them. */
+/** Requests calls for eight turns, for any results. */
 const modelOf = (world: World, { kinds, widths }: Plan) =>
   TestChatModel.reactive(({ messages, systemPrompt, tools }) => {
     if (world.dead) return "gone"
@@ -127,7 +127,7 @@ const leadOf = (world: World, plan: Plan) => {
     : Agent.around(lead, budget)
 }
 
-/** Runs a plan through all its processes; gives what was done, and how many turns were in flight when one was killed. */
+/** Runs a plan through all its processes. Returns the effects, and the number of turns in flight at each kill. */
 const live = Effect.fnUntraced(function* (plan: Plan) {
   const world: World = { dead: false, calls: new Set(), turns: 0, rounds: 0, paid: [] }
   let entries: journal.Stored["entries"] = []
@@ -161,7 +161,7 @@ const live = Effect.fnUntraced(function* (plan: Plan) {
     entries = [...stored.entries]
     processes++
     if (outcome === undefined) {
-      // What was decided is not known to the thread yet.
+      // The thread does not know the decisions yet.
       continue
     }
     if (outcome._tag === "Failure") {

@@ -139,7 +139,7 @@ describe("Budget, finalAnswer", () => {
     )
   )
 
-  it.effect("a limit of cost that can't be checked refuses to start, or says so once where that is allowed", () =>
+  it.effect("refuses to start with a limit of cost without a price, or says so once if that is allowed", () =>
     Effect.gen(function* () {
       const refused = yield* Effect.flip(
         Agent.run(agentOf(Budget.make({ cost: 2, onExhausted: "finalAnswer" })), prompt)
@@ -254,7 +254,7 @@ describe("Budget, finalAnswer", () => {
     )
   )
 
-  it.effect("every run starts with nothing used, whatever state it goes on from, and runs do not mix", () =>
+  it.effect("every run starts with nothing used, from any state, and runs do not mix", () =>
     Effect.gen(function* () {
       const agent = agentOf(Budget.make({ toolCalls: 1, onExhausted: "finalAnswer" }))
       const first = yield* Agent.run(agent, prompt)
@@ -272,7 +272,7 @@ describe("Budget, finalAnswer", () => {
 })
 
 describe("Budget, fail", () => {
-  it.effect("the next model call fails the run with what was used", () =>
+  it.effect("the next model call fails the run with the amounts used", () =>
     Effect.gen(function* () {
       const { exit } = yield* watch(agentOf(Budget.make({ tokens: 100, onExhausted: "fail" })))
       const error = failureOf(exit)

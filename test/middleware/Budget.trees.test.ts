@@ -52,7 +52,7 @@ const spend = Effect.fnUntraced(function* ({ cap, depth, kinds, widths }: Tree) 
   const model = TestChatModel.reactive(({ messages, tools }) => {
     calls++
     const [first] = messages
-    // What it was told first tells an agent apart.
+    // An agent is recognised by its first message.
     const own = first === undefined ? "" : Message.text(first)
     if (calls <= cap) opened.add(own)
     if (calls === cap) openAtCap = opened.size
@@ -69,7 +69,7 @@ const spend = Effect.fnUntraced(function* ({ cap, depth, kinds, widths }: Tree) 
   const lead = Agent.around(agentOf(depth), Budget.make({ rounds: cap, onExhausted: "finalAnswer" }))
   const work = Effect.gen(function* () {
     yield* Effect.exit(Agent.run(lead, "go"))
-    // What is in the background comes to its end, too.
+    // Background tasks come to their ends, too.
     const tasks = yield* BackgroundTasks.BackgroundTasks
     for (let turn = 0; turn < 200; turn++) {
       if ((yield* tasks.list()).every(({ status }) => status !== "running")) break

@@ -20,7 +20,7 @@ expectTypeOf(agent).toEqualTypeOf<
   Agent.Agent<string, ModelError.ModelError | Budget.BudgetExceeded, ChatModel.ChatModel>
 >()
 
-// @ts-expect-error: what happens at a limit must be said
+// @ts-expect-error: a limit needs its action
 Budget.make({ tokens: 1 })
 
 const caps = () => ({ account: "tenant:acme", window: "day", max: { cost: 1 } }) as const

@@ -8,7 +8,7 @@ import { agentWith, prompt, story, watch } from "./run.ts"
 
 const down = TestChatModel.fail({ _tag: "Overloaded" })
 
-/** A model that answers by what a test sets, and counts how often it was asked. */
+/** A model whose answers a test sets, with a count of its requests. */
 const switchable = () => {
   const state = { answer: down, asked: 0 }
   const layer = TestChatModel.reactive(() => {
@@ -35,7 +35,7 @@ describe("CircuitBreaker", () => {
       assert.deepStrictEqual(ModelError.isModelError(refused) && refused.retryAfter, Duration.seconds(6))
       assert.include(refused.message, "failed 3 times in a row")
 
-      // Half open: one that fails opens it again.
+      // Half open: a failure opens it again.
       yield* TestClock.adjust("6 seconds")
       yield* ask(agent)
       assert.strictEqual(state.asked, 4)
@@ -48,7 +48,7 @@ describe("CircuitBreaker", () => {
       assert.strictEqual((yield* Agent.run(agent, prompt)).text, "here")
       assert.strictEqual(state.asked, 6)
 
-      // Closed as at first: two failures are none.
+      // Closed as at first: two failures don't open it.
       state.answer = down
       yield* ask(agent)
       yield* ask(agent)
@@ -131,7 +131,7 @@ describe("CircuitBreaker", () => {
     })
   )
 
-  it.effect("does not count what says nothing about the model", () =>
+  it.effect("does not count failures that say nothing about the model", () =>
     Effect.gen(function* () {
       const { layer, state } = switchable()
       state.answer = TestChatModel.fail({ _tag: "ContextOverflow" })
@@ -144,7 +144,7 @@ describe("CircuitBreaker", () => {
     })
   )
 
-  it.effect("refuses limits that are none", () =>
+  it.effect("refuses invalid limits", () =>
     Effect.gen(function* () {
       for (const options of [{ failures: 0 }, { failures: Number.NaN }, { cooldown: Number.NaN }, { cooldown: -1 }]) {
         const error = yield* Effect.flip(

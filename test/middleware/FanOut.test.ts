@@ -24,7 +24,7 @@ const suspending = Agent.make({
 })
 
 describe("FanOut", () => {
-  it.effect("asks about each beyond the limit before any runs, with an estimate by those that are done", () =>
+  it.effect("asks about each call beyond the limit before any runs, with an estimate by the finished ones", () =>
     Effect.gen(function* () {
       began.length = 0
       const first = yield* Agent.run(suspending, "go")
@@ -71,7 +71,7 @@ describe("FanOut", () => {
     )
   )
 
-  it.effect("counts tasks in the background that are not over, and says so where there is nothing to estimate by", () =>
+  it.effect("counts unfinished background tasks, and says so if no estimate is possible", () =>
     Effect.gen(function* () {
       const asked: Array<string> = []
       const person = Layer.succeed(Approval.Approvals, {
@@ -129,9 +129,9 @@ describe("FanOut", () => {
       })
       const first = yield* Agent.run(lead, "go")
       const of = (task: string) => first.pending.filter(({ arguments: args }) => args["description"] === task)
-      const refused = (task: string) => of(task).map((request) => Approval.reject(request, "no"))
-      const second = yield* Agent.resume(lead, { checkpoint: first, decisions: refused("a") })
-      const third = yield* Agent.resume(lead, { checkpoint: second, decisions: refused("b") })
+      const rejectAll = (task: string) => of(task).map((request) => Approval.reject(request, "no"))
+      const second = yield* Agent.resume(lead, { checkpoint: first, decisions: rejectAll("a") })
+      const third = yield* Agent.resume(lead, { checkpoint: second, decisions: rejectAll("b") })
       assert.deepStrictEqual([of("a").length, of("b").length, third.text, began], [1, 1, "done", []])
     }).pipe(Effect.provide(TestChatModel.script([calls("task", "a", "b"), "done"])))
   )

@@ -73,7 +73,7 @@ describe("Filesystem", () => {
     )
   )
 
-  it.effect("what a tool gives in parts by itself is not put away, or reading it back would never end", () =>
+  it.effect("does not move a result that its tool pages itself, or reading it back would never end", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run(agentWith({ toolResults: 100 }), "go")
       const [pointer, page] = answers(result.messages)
@@ -93,7 +93,7 @@ describe("Filesystem", () => {
     )
   )
 
-  it.effect("a result beyond what a file may have is put away whole, in files one after the other", () =>
+  it.effect("puts away a result beyond the largest file whole, in several files", () =>
     Effect.gen(function* () {
       const backend = yield* Backend.Backend
       const result = yield* Effect.provide(Agent.run(agentWith(), "go"), TestChatModel.script([say(250_000), "done"]))
@@ -181,7 +181,7 @@ describe("Filesystem", () => {
     }).pipe(Effect.provide(MemoryBackend.layer()))
   )
 
-  it.effect("what can't be written stays as it is, with a warning", () =>
+  it.effect("keeps a result that can't be written, with a warning", () =>
     Effect.gen(function* () {
       const backend = yield* MemoryBackend.make()
       const full: Backend.Service = {

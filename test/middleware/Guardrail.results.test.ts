@@ -59,7 +59,7 @@ describe("Guardrail.toolResults", () => {
     })
   )
 
-  it("finds what is cut in two, with any pattern, and leaves the rest as it is", () => {
+  it("finds text that is cut in two, with any pattern, and leaves the rest as it is", () => {
     const redact = (pattern: RegExp, ...content: ReadonlyArray<Content.Block>) => {
       const verdict = Guardrail.redact({ output: ToolOutput.make(content) }, pattern)
       return verdict._tag === "Replace" ? verdict.content : verdict._tag
@@ -80,7 +80,7 @@ describe("Guardrail.toolResults", () => {
     assert.deepStrictEqual(redact(/\$&/, ...texts("$&")), texts("[redacted]"))
   })
 
-  it.effect("a tool that dies tells the model nothing of why, and its details go with what is replaced", () =>
+  it.effect("a tool that dies tells the model no reason, and its details go with the replaced result", () =>
     Effect.gen(function* () {
       const dying = Tool.make("dying", { description: "", parameters: {}, execute: () => Effect.die(new Error(key)) })
       const detailed = Tool.make("detailed", {

@@ -61,7 +61,7 @@ describe("Guardrail.input, before", () => {
     }).pipe(Effect.provide(TestChatModel.script([])))
   )
 
-  it.effect("what passed is not checked again; what comes in later is", () =>
+  it.effect("checks new messages, and not those that passed before", () =>
     Effect.gen(function* () {
       const { check, seen } = forbids("stop")
       const log: Array<number> = []
@@ -155,7 +155,7 @@ describe("Guardrail.input, beside", () => {
     }).pipe(Effect.provide(TestChatModel.script([chunks])))
   )
 
-  it.effect("a trip cuts the stream at once, voids what went out and fails the run", () =>
+  it.effect("a trip cuts the stream at once, voids the sent text and fails the run", () =>
     Effect.gen(function* () {
       const { check } = forbids("hello", 15)
       const run = yield* inBackground(watch(agentWith(Guardrail.input({ name: "greetings", check, mode: "beside" }))))
@@ -246,7 +246,7 @@ describe("Guardrail.output", () => {
       }).pipe(Effect.provide(TestChatModel.script([secret])))
     )
 
-    it.effect(`${mode}: an answer takes the place of one that trips`, () =>
+    it.effect(`${mode}: replaces an answer that trips`, () =>
       Effect.gen(function* () {
         const { check } = forbids("sk-")
         const result = yield* Agent.run(
@@ -274,7 +274,7 @@ describe("Guardrail.output", () => {
       }).pipe(Effect.provide(TestChatModel.script([adding(1)])))
     )
 
-    it.effect(`${mode}: what passes is streamed and kept as it is`, () =>
+    it.effect(`${mode}: streams and keeps an answer that passes`, () =>
       Effect.gen(function* () {
         const { check, seen } = forbids("sk-")
         const { events } = yield* watch(agentWith(Guardrail.output({ name: "keys", check, mode })))
@@ -301,7 +301,7 @@ describe("Guardrail.output", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.text(["all ", "well"])])))
   )
 
-  it.effect("what a tool answers in the model's place is checked", () =>
+  it.effect("checks a tool's answer in the model's place", () =>
     Effect.gen(function* () {
       const { check } = forbids("sk-")
       const show = Tool.make("show", {

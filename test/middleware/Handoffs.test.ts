@@ -35,7 +35,7 @@ const brief = (messages: ReadonlyArray<Message.Message>) =>
     return `${message.role}: ${Message.text(message)}${calls}`
   })
 
-const asked = (prompt: string) =>
+const requestsOf = (prompt: string) =>
   Effect.map(TestChatModel.requests, (requests) =>
     requests.filter(({ systemPrompt }) => systemPrompt.startsWith(prompt)).map(({ messages }) => brief(messages))
   )
@@ -56,9 +56,9 @@ describe("Handoffs", () => {
       assert.strictEqual(result.text, "It is mended.")
       assert.strictEqual(result.stopReason, "completed")
       assert.strictEqual(activeIn(result.state), "billing")
-      assert.deepStrictEqual(yield* asked("BILLING"), [["human: Hi", "ai: Hello", "human: My bill is wrong"]])
+      assert.deepStrictEqual(yield* requestsOf("BILLING"), [["human: Hi", "ai: Hello", "human: My bill is wrong"]])
       // Reception was asked once: the answer is not its to repeat.
-      assert.strictEqual((yield* asked("RECEPTION")).length, 1)
+      assert.strictEqual((yield* requestsOf("RECEPTION")).length, 1)
       assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
       const [request] = yield* TestChatModel.requests
       assert.deepStrictEqual(
@@ -73,7 +73,7 @@ describe("Handoffs", () => {
     Effect.gen(function* () {
       const looks = Agent.make({ name: "looks", prompt: "LOOKS", tools: [lookup], middleware: [hub] })
       yield* Agent.run(looks, "Go")
-      assert.deepStrictEqual((yield* asked("BILLING"))[0], [
+      assert.deepStrictEqual((yield* requestsOf("BILLING"))[0], [
         "human: Go",
         "ai: <lookup>",
         "tool: invoice 7",
@@ -86,7 +86,7 @@ describe("Handoffs", () => {
       yield* Agent.run(Agent.make({ name: "filters", prompt: "FILTERS", middleware: [onlyAnswers] }), "Go", {
         history: [Message.human("Hi"), Message.ai("Hello")]
       })
-      assert.deepStrictEqual(yield* asked("SALES"), [
+      assert.deepStrictEqual(yield* requestsOf("SALES"), [
         ["ai: Hello", "human: The conversation was handed over to you. Go on with it."]
       ])
     }).pipe(
@@ -108,8 +108,8 @@ describe("Handoffs", () => {
       const second = yield* Agent.run(reception, "And the other?", next(first))
       const third = yield* Agent.run(reception, "Thanks", next(second))
       assert.deepStrictEqual([first.text, second.text, third.text], ["It is mended.", "That one too.", "Bye."])
-      assert.strictEqual((yield* asked("RECEPTION")).length, 1)
-      assert.deepStrictEqual((yield* asked("BILLING")).at(-1), [
+      assert.strictEqual((yield* requestsOf("RECEPTION")).length, 1)
+      assert.deepStrictEqual((yield* requestsOf("BILLING")).at(-1), [
         "human: My bill is wrong",
         "ai: <lookup>",
         "tool: invoice 7",
@@ -134,7 +134,7 @@ describe("Handoffs", () => {
     )
   )
 
-  it.effect("what is said beside a transfer stays; a filter sees a history without the transfers", () => {
+  it.effect("keeps text beside a transfer; a filter sees a history without the transfers", () => {
     const seen: Array<ReadonlyArray<string>> = []
     const agent = Agent.make({
       name: "reception",
@@ -170,7 +170,7 @@ describe("Handoffs", () => {
       const first = yield* Agent.run(agent, "Go")
       const second = yield* Agent.run(agent, "More", next(first))
       assert.strictEqual(second.text, "An offer.")
-      assert.strictEqual((yield* asked("SALES")).length, 1)
+      assert.strictEqual((yield* requestsOf("SALES")).length, 1)
     }).pipe(Effect.provide(TestChatModel.script([hands("billing"), "Here.", hands("sales"), "An offer."])))
   )
 
@@ -179,7 +179,7 @@ describe("Handoffs", () => {
       const first = yield* Agent.run(reception, "My bill is wrong")
       assert.strictEqual(first.text, "An offer.")
       assert.strictEqual(activeIn(first.state), "sales")
-      assert.deepStrictEqual(yield* asked("SALES"), [
+      assert.deepStrictEqual(yield* requestsOf("SALES"), [
         [
           "human: My bill is wrong",
           "ai: <lookup>",
@@ -196,7 +196,7 @@ describe("Handoffs", () => {
       ])
       const third = yield* Agent.run(reception, "Thanks", next(second))
       assert.strictEqual(third.text, "Bye.")
-      assert.strictEqual((yield* asked("RECEPTION")).length, 3)
+      assert.strictEqual((yield* requestsOf("RECEPTION")).length, 3)
       for (const { messages } of [first, second, third]) assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
     }).pipe(
       Effect.provide(
@@ -232,7 +232,7 @@ describe("Handoffs", () => {
         "Go"
       )
       assert.strictEqual(result.text, "Enough.")
-      assert.strictEqual((yield* asked("BILLING")).length + (yield* asked("SALES")).length, 3)
+      assert.strictEqual((yield* requestsOf("BILLING")).length + (yield* requestsOf("SALES")).length, 3)
       assert.include(brief(result.messages)[2], "handed over 3 times")
       assert.strictEqual(activeIn(result.state), null)
     }).pipe(
@@ -279,9 +279,9 @@ describe("Handoffs", () => {
         middleware: [Handoffs.make({ agents: [sales], maxTransfers: 2 })]
       })
       const first = yield* Agent.run(bounded, "Go")
-      assert.strictEqual((yield* asked("SALES")).length, 2)
+      assert.strictEqual((yield* requestsOf("SALES")).length, 2)
       yield* Agent.run(bounded, "Go", next(first))
-      assert.strictEqual((yield* asked("SALES")).length, 4)
+      assert.strictEqual((yield* requestsOf("SALES")).length, 4)
     }).pipe(
       Effect.provide(
         TestChatModel.reactive((request: ChatModel.ModelRequest) => {
@@ -300,10 +300,10 @@ describe("Handoffs", () => {
       const busy = Agent.make({ name: "busy", prompt: "BUSY", tools: [lookup], middleware: [hub] })
       const first = yield* Agent.run(busy, "Go")
       assert.strictEqual(first.text, "Mine.")
-      assert.deepStrictEqual(yield* asked("SALES"), [])
+      assert.deepStrictEqual(yield* requestsOf("SALES"), [])
       assert.include(brief(first.messages)[3], "can be handed over once a turn")
       yield* Agent.run(busy, "More", next(first))
-      assert.deepStrictEqual((yield* asked("BILLING")).at(-1), [
+      assert.deepStrictEqual((yield* requestsOf("BILLING")).at(-1), [
         "human: Go",
         "ai: One moment.<transfer_to_sales><lookup>",
         "tool: Not executed: a conversation can be handed over once a turn.",
@@ -363,7 +363,7 @@ describe("Handoffs", () => {
   )
 
   it.effect(
-    "an approval inside of it suspends the run; each agent goes on where it was, and nothing is asked twice",
+    "an approval inside of it suspends the run; each agent goes on at its place, and nothing is asked twice",
     () => {
       let refunds = 0
       const refund = Tool.make("refund", {
@@ -403,10 +403,10 @@ describe("Handoffs", () => {
         assert.strictEqual(result.text, "Done.")
         assert.strictEqual(refunds, 1)
         assert.strictEqual(activeIn(result.state), "cashier")
-        assert.strictEqual((yield* asked("DESK")).length, 1)
+        assert.strictEqual((yield* requestsOf("DESK")).length, 1)
         const last = yield* Agent.run(agent, "Thanks", next(result))
         assert.strictEqual(last.text, "Bye.")
-        assert.deepStrictEqual((yield* asked("CASHIER")).at(-1), [
+        assert.deepStrictEqual((yield* requestsOf("CASHIER")).at(-1), [
           "human: Money back",
           "human: The conversation was handed over to you, with this note: pay",
           "ai: <refund>",
@@ -428,7 +428,7 @@ describe("Handoffs", () => {
     }
   )
 
-  it.effect("what needs a decision that nobody can give is refused to the agent that has the conversation", () => {
+  it.effect("refuses undecidable calls to the agent that has the conversation", () => {
     const ask = Middleware.make({
       asks: true,
       name: "ask",

@@ -18,7 +18,7 @@ const clerk = Agent.make({
   middleware: [Handoffs.peers({ lead: "" })]
 })
 
-// What the other agents need, the agent needs; what they fail with is told to its model.
+// The agent needs the services of the other agents; their failures are told to its model.
 expectTypeOf(Agent.make({ name: "lead", prompt: "", middleware: [Handoffs.make({ agents: [clerk] })] })).toEqualTypeOf<
   Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Orders>
 >()

@@ -136,7 +136,7 @@ describe("HiddenResults", () => {
     })
   )
 
-  it.effect("an answer of the reader vouches for nothing, whatever its kind", () =>
+  it.effect("an answer of the reader vouches for nothing, of any kind", () =>
     Effect.gen(function* () {
       const words = yield* run([
         call("read_mail"),
@@ -254,7 +254,7 @@ describe("HiddenResults", () => {
     })
   )
 
-  it.effect("a sub-agent is given names, and what it hides has names for its parent", () =>
+  it.effect("a sub-agent gets names, and its hidden results have names for its parent", () =>
     Effect.gen(function* () {
       const child = Agent.make({ name: "child", description: "Works", prompt: "", tools: [readMail] })
       const task = (text: string) => call("task", { description: text, subagent_type: "child" })

@@ -1,4 +1,4 @@
-/** Hooks: what hooks of Claude Code answer holds; what fails, floods or hangs does not stop the agent. */
+/** Hooks: answers of Claude Code's hooks hold; a hook that fails, floods or hangs does not stop the agent. */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync } from "node:fs"
 import { createServer } from "node:http"
@@ -19,7 +19,7 @@ import { fits } from "../../src/middleware/internal/hooks/fire.ts"
 const services = Layer.merge(NodeServices.layer, FetchHttpClient.layer)
 
 /** A hook before commands, in the settings of Claude Code. */
-const before = (command: string, more: { readonly [field: string]: unknown } = {}, matcher = "Bash") => ({
+const hookBefore = (command: string, more: { readonly [field: string]: unknown } = {}, matcher = "Bash") => ({
   hooks: { PreToolUse: [{ matcher, hooks: [{ type: "command", command, ...more }] }] }
 })
 
@@ -76,7 +76,7 @@ const called = Effect.fnUntraced(function* (
 describe("hooks before a call", { concurrent: true, timeout: 60_000 }, () => {
   it.live("exit code 2 refuses it, with the errors as the reason", () =>
     Effect.gen(function* () {
-      const { ran, said } = yield* called(before("cat >/dev/null; echo 'no rm here' >&2; exit 2"))
+      const { ran, said } = yield* called(hookBefore("cat >/dev/null; echo 'no rm here' >&2; exit 2"))
       assert.deepEqual(ran, [])
       assert.include(said, "no rm here")
     })
@@ -88,18 +88,18 @@ describe("hooks before a call", { concurrent: true, timeout: 60_000 }, () => {
         json({
           hookSpecificOutput: { hookEventName: "PreToolUse", permissionDecision, permissionDecisionReason: "why" }
         })
-      const denied = yield* called(before(say("deny")))
+      const denied = yield* called(hookBefore(say("deny")))
       assert.deepEqual([denied.ran, denied.said], [[], "why"])
-      const asked = yield* called(before(say("ask")))
+      const asked = yield* called(hookBefore(say("ask")))
       assert.deepEqual([asked.ran, asked.result?.pending.map(({ toolName }) => toolName)], [[], ["execute"]])
-      const ended = yield* called(before(json({ continue: false, stopReason: "enough" })))
+      const ended = yield* called(hookBefore(json({ continue: false, stopReason: "enough" })))
       assert.deepEqual([ended.result?.text, ended.result?.stopReason], ["enough", "stopCondition"])
     })
   )
 
   it.live("a program reads the call as JSON, in the names of Claude Code", () =>
     Effect.gen(function* () {
-      const { cwd, ran } = yield* called(before('cat > seen.json; test "$PWD" = "$(pwd)"'))
+      const { cwd, ran } = yield* called(hookBefore('cat > seen.json; test "$PWD" = "$(pwd)"'))
       assert.deepEqual(ran, ["rm -rf x"])
       const seen = JSON.parse(readFileSync(join(cwd, "seen.json"), "utf8"))
       assert.deepInclude(seen, {
@@ -117,7 +117,7 @@ describe("hooks before a call", { concurrent: true, timeout: 60_000 }, () => {
     Effect.gen(function* () {
       const change = (updatedInput: unknown) =>
         json({ hookSpecificOutput: { permissionDecision: "allow", updatedInput } })
-      const changed = yield* called(before(change({ command: "ls" })))
+      const changed = yield* called(hookBefore(change({ command: "ls" })))
       assert.deepEqual(changed.ran, ["ls"])
       const noList = Middleware.make({
         name: "noList",
@@ -126,9 +126,9 @@ describe("hooks before a call", { concurrent: true, timeout: 60_000 }, () => {
             calls.map((one) => (one.given()["command"] === "ls" ? Ruling.refuse("noList", "No ls.") : undefined))
           )
       })
-      const gated = yield* called(before(change({ command: "ls" })), { middleware: [noList] })
+      const gated = yield* called(hookBefore(change({ command: "ls" })), { middleware: [noList] })
       assert.deepEqual([gated.ran, gated.said], [[], "No ls."])
-      const wrong = yield* called(before(change({ command: 7, x: [] })))
+      const wrong = yield* called(hookBefore(change({ command: 7, x: [] })))
       assert.notInclude(wrong.ran, "rm -rf x")
     })
   )
@@ -136,7 +136,7 @@ describe("hooks before a call", { concurrent: true, timeout: 60_000 }, () => {
   it.live("allow takes away the tool's own question, and no refusal", () =>
     Effect.gen(function* () {
       const allow = json({ decision: "approve" })
-      assert.deepEqual((yield* called(before(allow), { needsApproval: true })).ran, ["rm -rf x"])
+      assert.deepEqual((yield* called(hookBefore(allow), { needsApproval: true })).ran, ["rm -rf x"])
       const both = {
         hooks: { PreToolUse: [{ hooks: [{ command: allow }, { command: "exit 2" }, { command: allow }] }] }
       }
@@ -144,21 +144,21 @@ describe("hooks before a call", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.live("one that hangs is killed with its group after its time, and said once", () =>
+  it.live("kills a hanging hook with its group after its time, and says so once", () =>
     Effect.gen(function* () {
-      const hanging = yield* called(before("sleep 100 & sleep 100", { timeout: 1 }))
+      const hanging = yield* called(hookBefore("sleep 100 & sleep 100", { timeout: 1 }))
       assert.deepEqual(hanging.ran, ["rm -rf x"])
       assert.deepEqual(hanging.warnings.length, 1)
       assert.match(hanging.warnings[0] ?? "", /no answer within 1s/)
       assert.isBelow(hanging.took, 10_000)
-      const strict = yield* called(before("sleep 100", { timeout: 1, blocking: true }))
+      const strict = yield* called(hookBefore("sleep 100", { timeout: 1, blocking: true }))
       assert.deepEqual(strict.ran, [])
     })
   )
 
-  it.live("one that leaves a process with its pipes behind is not waited for, and the process is killed", () =>
+  it.live("does not wait for a process that a hook leaves with its pipes, and kills it", () =>
     Effect.gen(function* () {
-      const { cwd, ran, took } = yield* called(before("sleep 64321 & echo $! > left.pid; exit 0", { timeout: 30 }))
+      const { cwd, ran, took } = yield* called(hookBefore("sleep 64321 & echo $! > left.pid; exit 0", { timeout: 30 }))
       assert.deepEqual(ran, ["rm -rf x"])
       assert.isBelow(took, 15_000)
       const pid = readFileSync(join(cwd, "left.pid"), "utf8").trim()
@@ -169,23 +169,23 @@ describe("hooks before a call", { concurrent: true, timeout: 60_000 }, () => {
 
   it.live("a flood of output is bounded, and 10 MB of input that nobody reads does no harm", () =>
     Effect.gen(function* () {
-      const flood = yield* called(before("yes", { timeout: 1 }))
+      const flood = yield* called(hookBefore("yes", { timeout: 1 }))
       assert.deepEqual(flood.ran, ["rm -rf x"])
       const rss = process.memoryUsage().rss
-      const big = yield* called(before("exit 0"), { arguments: { command: "x".repeat(10_000_000) } })
+      const big = yield* called(hookBefore("exit 0"), { arguments: { command: "x".repeat(10_000_000) } })
       assert.equal(big.ran.length, 1)
       assert.isBelow(process.memoryUsage().rss - rss, 400_000_000)
     })
   )
 
-  it.live("one that is not there, fails or prints no JSON lets the call run", () =>
+  it.live("runs the call if a hook is missing, fails or prints no JSON", () =>
     Effect.gen(function* () {
       for (const [command, problem] of [
         ["/nowhere/x", /exit code 127/],
         ["echo boom >&2; exit 1", /exit code 1: boom/],
         ["echo '{nonsense'", /begins like JSON and is none/]
       ] as const) {
-        const { ran, warnings } = yield* called(before(command))
+        const { ran, warnings } = yield* called(hookBefore(command))
         assert.deepEqual(ran, ["rm -rf x"], command)
         assert.match(warnings.join(), problem)
       }
@@ -194,7 +194,7 @@ describe("hooks before a call", { concurrent: true, timeout: 60_000 }, () => {
 
   it.live("one for other tools does not run", () =>
     Effect.gen(function* () {
-      const { cwd, ran } = yield* called(before("touch ran; exit 2", {}, "Edit|Write"))
+      const { cwd, ran } = yield* called(hookBefore("touch ran; exit 2", {}, "Edit|Write"))
       assert.deepEqual(ran, ["rm -rf x"])
       assert.isFalse(existsSync(join(cwd, "ran")))
     })
@@ -284,7 +284,7 @@ describe("hooks of other events", { concurrent: true, timeout: 60_000 }, () => {
 })
 
 describe("settings and matchers", () => {
-  it("say what can't be used, and use the rest", () => {
+  it("report unusable entries, and use the rest", () => {
     const { hooks, problems } = Hooks.fromSettings({
       hooks: {
         PreToolUs: [],

@@ -40,7 +40,7 @@ describe("HumanInTheLoop", () => {
     }).pipe(Effect.provide(TestChatModel.script([calls(["wipe", 3]), "done"])))
   )
 
-  it.effect("asks about what the rules say, and runs the rest of the round only when all is decided", () =>
+  it.effect("asks about calls of the rules, and runs the rest of the round only when all are decided", () =>
     Effect.gen(function* () {
       const { ran, tools } = recorder()
       const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [HumanInTheLoop.make(rules)] })
@@ -64,31 +64,29 @@ describe("HumanInTheLoop", () => {
     }).pipe(Effect.provide(TestChatModel.script([calls(["look", 1], ["pay", 5], ["pay", 50], ["wipe", 3]), "done"])))
   )
 
-  it.effect(
-    "a name in the rules is the tool's own: what the model called it does not matter, nor does a prototype",
-    () =>
-      Effect.gen(function* () {
-        const { ran, tools } = recorder()
-        const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [HumanInTheLoop.make(rules)] })
-        const first = yield* Agent.run(agent, "go")
-        assert.deepStrictEqual(
-          first.pending.map((request) => request.toolName),
-          ["pay"]
-        )
-        assert.deepStrictEqual(ran, [])
-        const constructor = Tool.make("constructor", {
-          description: "",
-          parameters: {},
-          execute: () => Effect.succeed("ok")
-        })
-        const odd = Agent.make({
-          name: "b",
-          prompt: "",
-          tools: [constructor],
-          middleware: [HumanInTheLoop.make({ tools: {} })]
-        })
-        assert.strictEqual((yield* Agent.run(odd, "go")).text, "odd")
-      }).pipe(Effect.provide(TestChatModel.script([calls(["Pay", 50]), calls(["constructor", 1]), "odd"])))
+  it.effect("a name in the rules is the tool's own: neither the model's spelling nor a prototype matters", () =>
+    Effect.gen(function* () {
+      const { ran, tools } = recorder()
+      const agent = Agent.make({ name: "a", prompt: "", tools, middleware: [HumanInTheLoop.make(rules)] })
+      const first = yield* Agent.run(agent, "go")
+      assert.deepStrictEqual(
+        first.pending.map((request) => request.toolName),
+        ["pay"]
+      )
+      assert.deepStrictEqual(ran, [])
+      const constructor = Tool.make("constructor", {
+        description: "",
+        parameters: {},
+        execute: () => Effect.succeed("ok")
+      })
+      const odd = Agent.make({
+        name: "b",
+        prompt: "",
+        tools: [constructor],
+        middleware: [HumanInTheLoop.make({ tools: {} })]
+      })
+      assert.strictEqual((yield* Agent.run(odd, "go")).text, "odd")
+    }).pipe(Effect.provide(TestChatModel.script([calls(["Pay", 50]), calls(["constructor", 1]), "odd"])))
   )
 
   it.effect("rules see the defaults that a tool runs with, and the person does", () =>

@@ -30,7 +30,7 @@ const agentWith = (options: Parameters<typeof Memory.make>[0], extra: ReadonlyAr
 
 const call = (name: string, n = 0) => TestChatModel.calls([{ name, arguments: n === 0 ? {} : { n } }])
 
-/** What was told at the end of the prompt, in each request. */
+/** The end of the prompt in each request. */
 const told = Effect.map(TestChatModel.requests, (requests) =>
   requests.map(({ systemPrompt }) => systemPrompt.split("LATER")[1]?.trim() ?? "")
 )
@@ -39,7 +39,7 @@ const codes = (events: ReadonlyArray<{ readonly _tag: string; readonly code?: st
   events.flatMap((event) => (event._tag === "Warning" ? [event.code] : []))
 
 describe("Memory", () => {
-  it.effect("texts that are given stay in the prompt as they are, whatever becomes of their files", () =>
+  it.effect("given texts stay in the prompt as they are, through all changes of their files", () =>
     Effect.gen(function* () {
       const sources = [
         { path: project, text: "Run npm test.<!-- not this -->\n## Obey", readOnly: true },
@@ -107,7 +107,7 @@ describe("Memory", () => {
     }).pipe(Effect.provide([TestBackend.layer(), TestChatModel.script(["done"])]))
   )
 
-  it.effect("what did not change is the same bytes; a file that changes is told anew from the next round on", () =>
+  it.effect("an unchanged file is the same bytes; a changed file is told anew from the next round on", () =>
     Effect.gen(function* () {
       yield* Agent.run(agentWith({ sources: [project, user] }), "go")
       const prompts = (yield* TestChatModel.requests).map(({ systemPrompt }) => systemPrompt)
@@ -198,13 +198,13 @@ describe("Memory", () => {
       const bytes = texts.map((text) => new TextEncoder().encode(text).length)
       assert.strictEqual(texts[0], "éé".repeat(4))
       assert.isAtMost(bytes[1] ?? 0, 100)
-      // What is left of twice the size of one.
+      // The rest of twice the size of one file.
       assert.strictEqual(bytes[2], 200 - (bytes[0] ?? 0) - (bytes[1] ?? 0))
       assert.notInclude(sections[0], "[Cut")
       assert.include(sections[1], "[Cut: the file has 161 bytes")
       assert.include(sections[2], "[Cut: the file has 500 bytes")
       assert.notInclude(one, "\ufffd")
-      // Lines are whole where there are lines.
+      // Lines are whole if there are lines.
       assert.strictEqual(
         texts[1],
         Array.from({ length: 6 }, () => "€".repeat(5))
@@ -314,47 +314,50 @@ describe("Memory", () => {
     })
   )
 
-  it.live("whatever is in a file, no line of it begins like a line of the prompt, and nothing in it is unseen", () => {
-    const piece = fc.oneof(
-      fc.string({ unit: "binary" }),
-      fc.constantFrom(
-        "\n",
-        "\r",
-        "\u2028",
-        "\u0085",
-        "\v",
-        "\u202e",
-        "\u{e0041}",
-        "<!--",
-        "-->",
-        "## System",
-        "> ",
-        "\n\n"
+  it.live(
+    "with any content of a file, no line of it begins like a line of the prompt, and nothing in it is invisible",
+    () => {
+      const piece = fc.oneof(
+        fc.string({ unit: "binary" }),
+        fc.constantFrom(
+          "\n",
+          "\r",
+          "\u2028",
+          "\u0085",
+          "\v",
+          "\u202e",
+          "\u{e0041}",
+          "<!--",
+          "-->",
+          "## System",
+          "> ",
+          "\n\n"
+        )
       )
-    )
-    return Effect.promise(() =>
-      fc.assert(
-        fc.asyncProperty(fc.array(piece, { maxLength: 30 }), async (pieces) => {
-          const text = pieces.join("").toWellFormed()
-          const prompts = await Effect.runPromise(
-            Effect.gen(function* () {
-              yield* Agent.run(agentWith({ sources: [user], maxBytes: 40 }), "go")
-              return yield* told
-            }).pipe(Effect.provide([TestBackend.layer({ files: { [user]: text } }), TestChatModel.script(["done"])]))
-          )
-          const lines = (prompts[0] ?? "").split(/[\n\v\f\r\u0085\u2028\u2029]/)
-          const own = lines.filter((line) => !line.startsWith(">"))
-          const expected = ["## What the memory files say", "", `${user}:`]
-          if (own.length === 1) assert.deepStrictEqual(own, [""])
-          else {
-            assert.deepStrictEqual(own.slice(0, 3), expected)
-            assert.isAtMost(own.length, 4)
-            assert.isTrue(own[3] === undefined || own[3].startsWith("[Cut: "))
-          }
-          assert.notMatch(lines.join(""), /(?![\t\u200c\u200d])[\p{Cc}\p{Cf}]/u)
-        }),
-        { numRuns: scaled(100) }
+      return Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(fc.array(piece, { maxLength: 30 }), async (pieces) => {
+            const text = pieces.join("").toWellFormed()
+            const prompts = await Effect.runPromise(
+              Effect.gen(function* () {
+                yield* Agent.run(agentWith({ sources: [user], maxBytes: 40 }), "go")
+                return yield* told
+              }).pipe(Effect.provide([TestBackend.layer({ files: { [user]: text } }), TestChatModel.script(["done"])]))
+            )
+            const lines = (prompts[0] ?? "").split(/[\n\v\f\r\u0085\u2028\u2029]/)
+            const own = lines.filter((line) => !line.startsWith(">"))
+            const expected = ["## What the memory files say", "", `${user}:`]
+            if (own.length === 1) assert.deepStrictEqual(own, [""])
+            else {
+              assert.deepStrictEqual(own.slice(0, 3), expected)
+              assert.isAtMost(own.length, 4)
+              assert.isTrue(own[3] === undefined || own[3].startsWith("[Cut: "))
+            }
+            assert.notMatch(lines.join(""), /(?![\t\u200c\u200d])[\p{Cc}\p{Cf}]/u)
+          }),
+          { numRuns: scaled(100) }
+        )
       )
-    )
-  })
+    }
+  )
 })

@@ -1,4 +1,4 @@
-/** Kinds of messages: what the model sees of them, and what the thread keeps. */
+/** Kinds of messages: the model's view of them, and the thread's. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option, Schema } from "effect"
 import { Agent, Content, Message, Middleware } from "effect-deepagents"

@@ -8,7 +8,7 @@ import { agentWith, failureOf, inBackground, prompt, story, watch } from "./run.
 
 const overloaded: ModelError.Reason = { _tag: "Overloaded" }
 
-/** A failure that can be told from others whatever the wording of errors is. */
+/** A failure that differs from others in any wording of errors. */
 const says = (name: string, _tag: "Authentication" | "InvalidRequest" | "Overloaded" | "QuotaExhausted") =>
   TestChatModel.fail(
     new ModelError.ModelError({ provider: "test", model: name, reason: { _tag }, detail: `I am ${name}` })
@@ -16,7 +16,7 @@ const says = (name: string, _tag: "Authentication" | "InvalidRequest" | "Overloa
 
 const failing = TestChatModel.reactive(() => TestChatModel.fail(overloaded))
 
-/** A scripted model that says when it is opened and closed, and what it was asked. */
+/** A scripted model that reports its opening, closing and requests. */
 const traced = (
   log: Array<string>,
   turns: ReadonlyArray<TestChatModel.Turn>,
@@ -65,7 +65,7 @@ describe("ModelFallback", () => {
     }).pipe(Effect.provide(TestChatModel.script([says("the first", "Overloaded")])))
   )
 
-  it.effect("11: TurnRestarted precedes the new parts when old ones went out, of whichever model", () =>
+  it.effect("11: TurnRestarted precedes the new parts when parts of any model went out", () =>
     Effect.gen(function* () {
       const second = TestChatModel.script([TestChatModel.fail(overloaded, { after: "sec" })])
       const { events } = yield* watch(agentWith(ModelFallback.make([second, failing, TestChatModel.script(["third"])])))
@@ -123,7 +123,7 @@ describe("ModelFallback", () => {
     )
   }
 
-  it.effect("what a content filter refused stays refused, unless `when` says otherwise", () =>
+  it.effect("a refusal by a content filter stays, unless `when` says otherwise", () =>
     Effect.gen(function* () {
       const log: Array<string> = []
       const second = traced(log, ["second"])
@@ -223,7 +223,7 @@ describe("ModelFallback", () => {
   describe("when no model answers", () => {
     const quota = (name: string) => TestChatModel.reactive(() => says(name, "QuotaExhausted"))
 
-    it.effect("the error is the last one, and tells what each model said", () =>
+    it.effect("the error is the last one, with the errors of all models", () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(Agent.run(agentWith(ModelFallback.make([quota("b"), quota("c")])), prompt))
         assert.match(
@@ -269,7 +269,7 @@ describe("ModelFallback", () => {
       }).pipe(Effect.provideService(Region, "EU"), Effect.provide(failing))
     )
 
-    it.effect("is the run's failure when there is nothing left and nothing to retry", () =>
+    it.effect("is the run's failure when no model is left and nothing can be retried", () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(Agent.run(agentWith(ModelFallback.make([broken])), prompt))
         assert.deepStrictEqual(error, new NoKey({ variable: "KEY_EU" }))
@@ -279,7 +279,7 @@ describe("ModelFallback", () => {
       )
     )
 
-    it.effect("releases what it had, and is tried again the next time", () =>
+    it.effect("releases its resources, and is tried again the next time", () =>
       Effect.gen(function* () {
         const log: Array<string> = []
         let builds = 0
@@ -347,7 +347,7 @@ describe("ModelFallback", () => {
     }).pipe(Effect.provide(failing))
   )
 
-  it.effect("an interruption is nothing to fall back from", () =>
+  it.effect("an interruption starts no fallback", () =>
     Effect.gen(function* () {
       const log: Array<string> = []
       const run = yield* inBackground(watch(agentWith(ModelFallback.make([traced(log, ["no"])]))))

@@ -20,7 +20,7 @@ const model = (modelId: string, turn: Turn): Layer.Layer<ChatModel.ChatModel> =>
   })
 
 const text = (value: string): ChatModel.TurnPart => ({ _tag: "TextDelta", text: value })
-const done = (value: string, usage?: Partial<Usage.Usage>): ChatModel.TurnPart => ({
+const finishTurn = (value: string, usage?: Partial<Usage.Usage>): ChatModel.TurnPart => ({
   _tag: "TurnDone",
   message: Message.ai(value, usage === undefined ? {} : { usage: Usage.make(usage) })
 })
@@ -31,7 +31,7 @@ const slow = (value: string, wait: string, rest = "0 millis") => {
   const log: Array<string> = []
   const turn: Turn = Stream.concat(
     Stream.fromEffect(Effect.as(Effect.sleep(wait as "1 second"), text(value))),
-    Stream.fromEffect(Effect.as(Effect.sleep(rest as "1 second"), done(value)))
+    Stream.fromEffect(Effect.as(Effect.sleep(rest as "1 second"), finishTurn(value)))
   ).pipe(Stream.onExit((exit) => Effect.sync(() => void log.push(exit._tag === "Success" ? "ended" : "left"))))
   return { turn, log }
 }
@@ -54,7 +54,7 @@ describe("ModelHedge", () => {
     })
   )
 
-  it.effect("takes the one that begins first, and interrupts the other", () =>
+  it.effect("takes the model that begins first, and interrupts the other", () =>
     Effect.gen(function* () {
       const first = slow("one", "10 seconds")
       const second = slow("two", "1 second", "1 minute")
@@ -106,13 +106,15 @@ describe("ModelHedge", () => {
     })
   )
 
-  it.effect("counts what a loser used, if it had ended by then", () =>
+  it.effect("counts the usage of a loser that had ended by then", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
-      const late = (value: string, outputTokens: number) =>
-        Stream.fromEffect(Effect.as(Deferred.await(gate), done(value, { outputTokens })))
-      const agent = hedged("2 seconds", model("second", late("two", 5)))
-      const run = yield* inBackground(Agent.run(agent, prompt).pipe(Effect.provide(model("first", late("one", 3)))))
+      const answerLate = (value: string, outputTokens: number) =>
+        Stream.fromEffect(Effect.as(Deferred.await(gate), finishTurn(value, { outputTokens })))
+      const agent = hedged("2 seconds", model("second", answerLate("two", 5)))
+      const run = yield* inBackground(
+        Agent.run(agent, prompt).pipe(Effect.provide(model("first", answerLate("one", 3))))
+      )
       yield* TestClock.adjust("2 seconds")
       yield* Deferred.succeed(gate, undefined)
       const { messages, text, usage } = yield* run.result

@@ -23,7 +23,7 @@ const streams = (...turns: ReadonlyArray<Stream.Stream<ChatModel.TurnPart, Model
 
 const failure = (reason: ModelError.Reason) => new ModelError.ModelError({ provider: "test", reason })
 const text = (value: string): ChatModel.TurnPart => ({ _tag: "TextDelta", text: value })
-const done = (value: string): ChatModel.TurnPart => ({ _tag: "TurnDone", message: Message.ai(value) })
+const finishTurn = (value: string): ChatModel.TurnPart => ({ _tag: "TurnDone", message: Message.ai(value) })
 
 describe("ModelRetry", () => {
   it.effect("11: sends the same request again, after a wait, until there is an answer", () =>
@@ -254,7 +254,7 @@ describe("ModelRetry", () => {
           Effect.provide(
             streams(
               turn("first", Stream.concat(Stream.make(text("a")), Stream.fail(failure(overloaded)))),
-              turn("second", Stream.make(done("fine")))
+              turn("second", Stream.make(finishTurn("fine")))
             )
           )
         )
@@ -277,7 +277,7 @@ describe("ModelRetry", () => {
           })
       })
       yield* Agent.run(agentWith(measuring, ModelRetry.make()), prompt).pipe(
-        Effect.provide(streams(Stream.fromArrays([text("a"), text("b")], [text("c"), text("d"), done("abcd")])))
+        Effect.provide(streams(Stream.fromArrays([text("a"), text("b")], [text("c"), text("d"), finishTurn("abcd")])))
       )
       assert.deepStrictEqual(sizes, [2, 3])
     })
@@ -294,7 +294,7 @@ describe("ModelRetry", () => {
       )
       const swallowing = Middleware.make({
         name: "swallowing",
-        wrapModelCall: (request, next) => Stream.catch(next(request), () => Stream.make(done("swallowed")))
+        wrapModelCall: (request, next) => Stream.catch(next(request), () => Stream.make(finishTurn("swallowed")))
       })
       const error = yield* Agent.run(agentWith(swallowing, ModelRetry.make({ schedule: counted })), prompt).pipe(
         Effect.flip,

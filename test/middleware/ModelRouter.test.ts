@@ -5,7 +5,7 @@ import { ModelFallback, ModelRouter, Summarization } from "effect-deepagents/mid
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { agentWith, prompt } from "./run.ts"
 
-/** Models that say who they are, and what they were asked. */
+/** Models that report their names and their requests. */
 const models = () => {
   const asked: Array<string> = []
   const one = (
@@ -268,7 +268,7 @@ describe("ModelRouter", () => {
     })
   )
 
-  it.effect("leaves alone what somebody chose already", () =>
+  it.effect("leaves an earlier choice alone", () =>
     Effect.gen(function* () {
       const { asked, one } = models()
       const down = one("down", {}, () => TestChatModel.fail({ _tag: "Overloaded" }))
@@ -295,7 +295,7 @@ describe("ModelRouter", () => {
     })
   )
 
-  it.effect("a rule's failure ends the run, and one that names nobody is passed over", () =>
+  it.effect("a rule's failure ends the run, and a rule without a choice is skipped", () =>
     Effect.gen(function* () {
       const { one } = models()
       class Closed extends Data.TaggedError("Closed") {}

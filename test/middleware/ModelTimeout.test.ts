@@ -16,7 +16,7 @@ const model = (turn: Stream.Stream<ChatModel.TurnPart, ModelError.ModelError>) =
   })
 
 const text = (value: string): ChatModel.TurnPart => ({ _tag: "TextDelta", text: value })
-const done = (value: string): ChatModel.TurnPart => ({ _tag: "TurnDone", message: Message.ai(value) })
+const finishTurn = (value: string): ChatModel.TurnPart => ({ _tag: "TurnDone", message: Message.ai(value) })
 
 const limited = agentWith(ModelTimeout.make())
 
@@ -57,7 +57,7 @@ describe("ModelTimeout", () => {
       const turn = (first: string, gap: string) =>
         Stream.fromIterable([warning]).pipe(
           Stream.concat(Stream.fromEffect(Effect.as(Effect.sleep(first as "1 second"), text("a")))),
-          Stream.concat(Stream.fromEffect(Effect.as(Effect.sleep(gap as "1 second"), done("a"))))
+          Stream.concat(Stream.fromEffect(Effect.as(Effect.sleep(gap as "1 second"), finishTurn("a"))))
         )
       const late = yield* inBackground(
         Effect.flip(Agent.run(brisk, prompt).pipe(Effect.provide(model(turn("11 minutes", "1 second")))))
@@ -143,7 +143,7 @@ describe("ModelTimeout", () => {
             ends.push([yield* Clock.currentTimeMillis, message.slice(message.lastIndexOf(": ") + 2)])
           })
           const both = Effect.all([ended, Effect.delay(ended, "50 seconds")], { concurrency: 2 })
-          return Stream.fromEffect(Effect.as(Effect.orDie(both), done("fine")))
+          return Stream.fromEffect(Effect.as(Effect.orDie(both), finishTurn("fine")))
         }
       })
       const turns = [Stream.concat(Stream.make(text("a")), Stream.never), Stream.never]
@@ -240,7 +240,7 @@ describe("ModelTimeout", () => {
       const run = yield* inBackground(Agent.run(agentWith(slow, ModelTimeout.make()), prompt))
       yield* TestClock.adjust("30 minutes")
       assert.strictEqual((yield* run.result).text, "fine")
-    }).pipe(Effect.provide(model(Stream.fromArrays([text("fi")], [text("ne")], [done("fine")]))))
+    }).pipe(Effect.provide(model(Stream.fromArrays([text("fi")], [text("ne")], [finishTurn("fine")]))))
   )
 
   it.effect("the total holds for a slow reader too, from the next part on", () =>
@@ -252,7 +252,7 @@ describe("ModelTimeout", () => {
       const run = yield* inBackground(Effect.flip(Agent.run(agentWith(slow, ModelTimeout.make()), prompt)))
       yield* TestClock.adjust("100 minutes")
       assert.strictEqual(reasonOf(yield* run.result), "Timeout")
-    }).pipe(Effect.provide(model(Stream.fromArrays([text("fi")], [text("ne")], [done("fine")]))))
+    }).pipe(Effect.provide(model(Stream.fromArrays([text("fi")], [text("ne")], [finishTurn("fine")]))))
   )
 
   it.effect("Infinity sets no limit", () =>
@@ -334,10 +334,13 @@ describe("ModelTimeout", () => {
             return parts
           })
       })
-      const turn = Stream.mapArray(Stream.fromArrays([text("a"), text("b")], [text("c"), done("abc")]), (parts) => {
-        log.push("said")
-        return parts
-      })
+      const turn = Stream.mapArray(
+        Stream.fromArrays([text("a"), text("b")], [text("c"), finishTurn("abc")]),
+        (parts) => {
+          log.push("said")
+          return parts
+        }
+      )
       yield* Agent.run(agentWith(measuring, ModelTimeout.make()), prompt).pipe(Effect.provide(model(turn)))
       assert.deepStrictEqual(log, ["said", "read 2", "said", "read 2"])
     })
@@ -350,7 +353,7 @@ describe("ModelTimeout", () => {
           const queue = yield* Queue.unbounded<ChatModel.TurnPart, Cause.Done>()
           yield* Effect.forkChild(
             Effect.gen(function* () {
-              for (const part of [text("a"), text("b"), done("ab")]) {
+              for (const part of [text("a"), text("b"), finishTurn("ab")]) {
                 yield* Effect.sleep("1 second")
                 yield* Queue.offer(queue, part)
               }
@@ -392,10 +395,10 @@ describe("ModelTimeout", () => {
       const look = Effect.sync(() => void seen.push(sleeping))
       const tool = Tool.make("look", { description: "", parameters: {}, execute: () => Effect.as(look, "ok") })
       const calling = Message.ai("", { toolCalls: [{ id: "1", name: "look", arguments: {} }] })
-      const turns: Array<ChatModel.TurnPart> = [{ _tag: "TurnDone", message: calling }, done("a")]
+      const turns: Array<ChatModel.TurnPart> = [{ _tag: "TurnDone", message: calling }, finishTurn("a")]
       // It takes the event loop some turns to say something.
       const turn = Stream.suspend(() =>
-        Stream.fromEffect(Effect.as(Effect.replicateEffect(Effect.yieldNow, 20), turns.shift() ?? done("")))
+        Stream.fromEffect(Effect.as(Effect.replicateEffect(Effect.yieldNow, 20), turns.shift() ?? finishTurn("")))
       )
       const agent = Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [ModelTimeout.make()] })
       yield* Agent.run(agent, prompt).pipe(Effect.provide(model(turn)), Effect.provideService(Clock.Clock, counting))

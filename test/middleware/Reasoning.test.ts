@@ -132,7 +132,7 @@ describe("Rubric by criteria one by one and by quality", () => {
     })
   )
 
-  it.effect("asks for all in one call, and sends back what misses any of it", () =>
+  it.effect("asks for all in one call, and sends back an answer that misses any of it", () =>
     Effect.gen(function* () {
       const verdicts = [{ criterion: 1, met: true, quote: "answer" }]
       const { feedback, requests, text } = yield* graded({ criteria: "It is brief.", each: ["one"], threshold: 0.8 }, [
@@ -149,7 +149,7 @@ describe("Rubric by criteria one by one and by quality", () => {
     })
   )
 
-  it.effect("takes a grade without what was asked as unreadable, and refuses to grade by nothing", () =>
+  it.effect("takes a grade without the requested fields as unreadable, and refuses to grade by nothing", () =>
     Effect.gen(function* () {
       for (const grade of [{ satisfied: true }, { quality: 95 }, { quality: 0.9 }]) {
         const { feedback } = yield* graded({ each: ["one"], threshold: 0.8 }, [grade])

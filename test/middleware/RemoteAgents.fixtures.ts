@@ -25,7 +25,7 @@ export const analyst = ({ url }: Pick<Server, "url">, options?: Partial<Paramete
 export const remoteLead = (worker: ReturnType<typeof RemoteAgents.make>) =>
   Agent.make({ name: "lead", prompt: "lead", middleware: [BackgroundSubagents.make({ agents: [worker] })] })
 
-/** Waits for something that a real server brings about. */
+/** Waits for an action of a real server. */
 export const until = (what: string, condition: () => boolean) =>
   Effect.suspend(() => (condition() ? Effect.void : Effect.fail(new Error(`it never came to: ${what}`)))).pipe(
     Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 600 }),
@@ -33,10 +33,10 @@ export const until = (what: string, condition: () => boolean) =>
   )
 
 const { calls } = TestChatModel
-/** What the tests with a server need. */
+/** The services of the tests with a server. */
 export const live = Layer.mergeAll(FetchHttpClient.layer, threads)
 /** A message of the agent there. */
-export const said = (content: unknown) => ({ type: "ai", content, id: "a", tool_calls: [] })
+export const makeAnswer = (content: unknown) => ({ type: "ai", content, id: "a", tool_calls: [] })
 
 /** Waits until the one task of a supervisor does not run. */
 export const over = Effect.gen(function* () {
@@ -45,7 +45,7 @@ export const over = Effect.gen(function* () {
   return yield* tasks.check(task?.key ?? "", 3000)
 })
 
-/** Asks for one task, and gives what the model is told of it when it is over. */
+/** Starts one task. Returns the model's messages about it when it is over. */
 export const toldOf = (worker: ReturnType<typeof RemoteAgents.make>, meanwhile: Effect.Effect<void> = Effect.void) =>
   Effect.gen(function* () {
     const agent = remoteLead(worker)

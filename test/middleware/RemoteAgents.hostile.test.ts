@@ -5,7 +5,7 @@ import { BackgroundTasks } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { HttpClient } from "effect/http"
 import { answers, check, script, start, statuses } from "./BackgroundSubagents.fixtures.ts"
-import { analyst, live, over, remoteLead, said, type Server, toldOf, until } from "./RemoteAgents.fixtures.ts"
+import { analyst, live, over, remoteLead, makeAnswer, type Server, toldOf, until } from "./RemoteAgents.fixtures.ts"
 import { server } from "./RemoteAgents.server.ts"
 
 const { calls } = TestChatModel
@@ -69,7 +69,7 @@ describe("RemoteAgents with servers that mean harm, or are broken", () => {
       yield* Effect.provideService(
         toldOf(
           analyst(there, { headers: { "X-Company-Key": Redacted.make(key), "x-tenant": "ada" } }),
-          Effect.sync(() => there.finish(said("ok")))
+          Effect.sync(() => there.finish(makeAnswer("ok")))
         ),
         Tracer.Tracer,
         tracer
@@ -95,14 +95,14 @@ describe("RemoteAgents with servers that mean harm, or are broken", () => {
     }).pipe(Effect.provide(live))
   )
 
-  it.live("a server that is gone for a while is asked again; one that stays away makes the task lost", () =>
+  it.live("asks an unreachable server again; a task of a server that stays away is lost", () =>
     Effect.gen(function* () {
       const there = yield* server
       let failures = 0
       const passing = yield* toldOf(
         analyst(there),
         Effect.sync(() => {
-          there.finish(said("back again"))
+          there.finish(makeAnswer("back again"))
           there.answerBy(({ method }) => (method === "GET" && failures++ < 5 ? there.json(503, {}) : undefined))
         })
       )
@@ -111,7 +111,7 @@ describe("RemoteAgents with servers that mean harm, or are broken", () => {
       const lost = yield* toldOf(
         analyst(away),
         Effect.sync(() => {
-          away.finish(said("too late"))
+          away.finish(makeAnswer("too late"))
           away.answerBy(() => away.json(500, { detail: key }))
         })
       )
@@ -125,7 +125,7 @@ describe("RemoteAgents with servers that mean harm, or are broken", () => {
       const there = yield* server
       const agent = remoteLead(analyst(there))
       const first = yield* Agent.run(agent, "one")
-      there.finish(said("in the end"))
+      there.finish(makeAnswer("in the end"))
       there.answerBy(() => there.json(502, {}))
       yield* over
       const second = yield* Agent.run(agent, "two", { history: first.messages, state: first.state })
@@ -142,10 +142,10 @@ describe("RemoteAgents with servers that mean harm, or are broken", () => {
     )
   )
 
-  it.live("an answer at the end that is too large or of another form fails the task, whatever it says", () =>
+  it.live("fails the task for a final answer that is too large or malformed, with any content", () =>
     Effect.gen(function* () {
       for (const [body, expected] of [
-        [{ values: { messages: [said("x".repeat(200_000))] } }, "larger than 100000 bytes"],
+        [{ values: { messages: [makeAnswer("x".repeat(200_000))] } }, "larger than 100000 bytes"],
         ["[[[[", "not of the form"],
         [{ run_id: "run-2", status: "pwned" }, "not of the form"]
       ] as const) {
@@ -166,12 +166,12 @@ describe("RemoteAgents with servers that mean harm, or are broken", () => {
     }).pipe(Effect.provide(live))
   )
 
-  it.live("what an agent says is cut to size, and has nothing in it that nobody sees", () =>
+  it.live("cuts an agent's words to size, and removes invisible characters", () =>
     Effect.gen(function* () {
       const there = yield* server
       const { ended } = yield* toldOf(
         analyst(there),
-        Effect.sync(() => there.finish(said(`\u202Eevil\u0007${"x".repeat(100_000)}`)))
+        Effect.sync(() => there.finish(makeAnswer(`\u202Eevil\u0007${"x".repeat(100_000)}`)))
       )
       assert.isAtMost(ended?.text.length ?? 0, 20_100)
       assert.isTrue(ended?.text.startsWith("evilx"))
@@ -179,8 +179,10 @@ describe("RemoteAgents with servers that mean harm, or are broken", () => {
       const whole = yield* toldOf(
         analyst(talking),
         Effect.sync(() => {
-          talking.threads.get("thread-1")?.messages.push(said("the answer"), { type: "tool", content: "a result" })
-          talking.finish(said(""))
+          talking.threads
+            .get("thread-1")
+            ?.messages.push(makeAnswer("the answer"), { type: "tool", content: "a result" })
+          talking.finish(makeAnswer(""))
         })
       )
       assert.strictEqual(whole.ended?.text, "the answer")
@@ -189,7 +191,7 @@ describe("RemoteAgents with servers that mean harm, or are broken", () => {
         analyst(silent),
         Effect.sync(() => {
           // What was said before the question is no answer to it.
-          silent.threads.get("thread-1")?.messages.unshift(said("an earlier answer"))
+          silent.threads.get("thread-1")?.messages.unshift(makeAnswer("an earlier answer"))
           silent.finish({ type: "tool", content: "not an answer" })
         })
       )
@@ -217,7 +219,7 @@ describe("RemoteAgents with servers that mean harm, or are broken", () => {
     }).pipe(Effect.provide(live))
   )
 
-  it.live("an address that is none, or of a file, is told as such and asked for nothing", () =>
+  it.live("refuses an invalid address, or one of a file, without a request", () =>
     Effect.gen(function* () {
       for (const url of ["nonsense", "file:///etc/passwd", "ftp://127.0.0.1/"]) {
         const { told } = yield* toldOf(analyst({ url }))

@@ -181,7 +181,7 @@ export const server = Effect.gen(function* () {
   // A server that listens on a port has an address with one.
   const { port } = listener.address() as AddressInfo
 
-  /** Ends the run that goes on, with what its agent says. */
+  /** Ends the running run with its agent's message. */
   const finish = (message: unknown, status = "success", error?: string) => {
     const run = runs.findLast((one) => one.status === "running")
     if (run === undefined) throw new Error("no run goes on")
@@ -196,11 +196,11 @@ export const server = Effect.gen(function* () {
     runs,
     threads,
     finish,
-    /** Does what a request asks for at once, and says so later. */
+    /** Acts on a request at once, and answers later. */
     delayAnswers: (millis: number) => {
       delay = millis
     },
-    /** Answers requests in another way, where this gives one. */
+    /** Answers requests by this function, if it returns an answer. */
     answerBy: (f: typeof override) => {
       override = f
     },

@@ -4,7 +4,7 @@ import { Agent, Tool } from "effect-deepagents"
 import { BackgroundSubagents, BackgroundTasks, Budget } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { answers, cancel, check, notices, script, start, statuses, update } from "./BackgroundSubagents.fixtures.ts"
-import { analyst, live, over, remoteLead, said, toldOf, until } from "./RemoteAgents.fixtures.ts"
+import { analyst, live, over, remoteLead, makeAnswer, toldOf, until } from "./RemoteAgents.fixtures.ts"
 import { server } from "./RemoteAgents.server.ts"
 
 const { calls } = TestChatModel
@@ -17,7 +17,7 @@ describe("RemoteAgents", () => {
       const first = yield* Agent.run(agent, "one", { threadId: "t" })
       assert.deepStrictEqual(statuses(first), ["task-1:running"])
       there.finish(
-        said([
+        makeAnswer([
           { type: "text", text: "There are 42." },
           { type: "image_url", image_url: "x" }
         ])
@@ -26,7 +26,7 @@ describe("RemoteAgents", () => {
       const second = yield* Agent.run(agent, "two", { threadId: "t" })
       assert.include(notices(second.messages)[0], "task-1 (analyst) is completed")
       assert.strictEqual(answers(second.messages)[1], "task-1 (analyst): completed\n\nThere are 42.")
-      there.finish(said("Sorry, 43."))
+      there.finish(makeAnswer("Sorry, 43."))
       yield* over
       const third = yield* Agent.run(agent, "three", { threadId: "t" })
       assert.strictEqual(notices(third.messages).length, 2)
@@ -88,7 +88,7 @@ describe("RemoteAgents", () => {
       const looked = there.requests.length
       while (there.requests.length < looked + 4) yield* Effect.sleep(10)
       assert.isTrue(there.requests.slice(-4).every(({ path }) => path.endsWith("/runs/run-3")))
-      there.finish(said("both"))
+      there.finish(makeAnswer("both"))
       assert.strictEqual((yield* over).text, "both")
       assert.deepStrictEqual(statuses(second), ["task-1:running"])
     }).pipe(
@@ -129,7 +129,7 @@ describe("RemoteAgents", () => {
       const there = yield* server
       const agent = remoteLead(analyst(there))
       const first = yield* Agent.run(agent, "one")
-      there.finish(said("done"))
+      there.finish(makeAnswer("done"))
       yield* over
       there.delayAnswers(30)
       const { messages } = yield* Agent.run(agent, "two", { history: first.messages, state: first.state })
@@ -161,7 +161,7 @@ describe("RemoteAgents", () => {
       const agent = remoteLead(analyst(there, { pollInterval: "1 hour" }))
       const first = yield* Agent.run(agent, "one")
       yield* until("a look", () => there.requests.at(-1)?.method === "GET")
-      there.finish(said("done"))
+      there.finish(makeAnswer("done"))
       const { messages } = yield* Agent.run(agent, "two", { history: first.messages, state: first.state })
       assert.include(answers(messages)[1], "task-1 (analyst) is cancelled")
     }).pipe(
@@ -187,13 +187,13 @@ describe("RemoteAgents", () => {
       const third = yield* Effect.gen(function* () {
         const second = yield* chat("two")
         assert.deepStrictEqual(statuses(second), ["task-1:running"])
-        there.finish(said("still here"))
+        there.finish(makeAnswer("still here"))
         yield* over
         return yield* chat("three")
       }).pipe(Effect.provide(BackgroundTasks.layer()))
       assert.strictEqual(notices(third.messages).length, 1)
       assert.include(answers(third.messages)[1], "still here")
-      // Also what is completed goes on, in yet another process.
+      // A completed task goes on too, in yet another process.
       const fourth = yield* Effect.provide(chat("four"), BackgroundTasks.layer())
       assert.include(answers(fourth.messages)[2], "goes on with your message")
       assert.strictEqual(there.runs.length, 2)
@@ -229,7 +229,7 @@ describe("RemoteAgents", () => {
       assert.include(answers(second.messages)[2], "waits for a decision of a person")
       if (thread !== undefined) {
         thread.interrupts = {}
-        thread.messages.push(said("deleted"))
+        thread.messages.push(makeAnswer("deleted"))
       }
       const third = yield* Agent.run(agent, "three", { history: second.messages, state: second.state })
       assert.include(answers(third.messages)[3], "task-1 (analyst): completed\n\ndeleted")
@@ -275,9 +275,9 @@ describe("RemoteAgents", () => {
         description: "Has the run there end",
         parameters: {},
         execute: Effect.fnUntraced(function* () {
-          // What is no number of tokens counts for nothing.
+          // An invalid number of tokens counts for nothing.
           const usage_metadata = { input_tokens: 900, output_tokens: -5, input_token_details: { cache_read: "many" } }
-          there.finish({ ...said("42"), usage_metadata })
+          there.finish({ ...makeAnswer("42"), usage_metadata })
           const { usage } = yield* over
           return JSON.stringify(usage)
         })

@@ -59,7 +59,7 @@ describe("ResponseCache", () => {
     })
   )
 
-  it.effect("a run with tools is the same run again, whatever ids its calls have", () =>
+  it.effect("recognises a run with tools with any ids of its calls", () =>
     Effect.gen(function* () {
       const { layer: store } = shelf()
       let ran = 0
@@ -103,7 +103,7 @@ describe("ResponseCache", () => {
     })
   )
 
-  it.effect("keeps nothing that is not a whole answer, or that a provider may have acted for", () =>
+  it.effect("keeps no partial answer, and no answer for which a provider may have acted", () =>
     Effect.gen(function* () {
       const { entries, layer: store } = shelf()
       const hosted = [
@@ -129,7 +129,7 @@ describe("ResponseCache", () => {
     })
   )
 
-  it.effect("keeps an answer for as long as it is told to, and looks at what it is told to", () =>
+  it.effect("keeps an answer for the given time, and compares the given parts", () =>
     Effect.gen(function* () {
       const { layer: store } = shelf()
       const { asked, layer } = counting(() => TestChatModel.text("x"))
@@ -149,7 +149,7 @@ describe("ResponseCache", () => {
     })
   )
 
-  it.effect("keeps neither what was asked nor a key", () =>
+  it.effect("keeps neither questions nor a key", () =>
     Effect.gen(function* () {
       const { entries, layer: store } = shelf()
       const { layer } = counting(() => TestChatModel.text("Emma is by Jane Austen."))

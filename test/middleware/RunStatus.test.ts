@@ -37,7 +37,7 @@ describe("RunStatus", () => {
         ]
       )
       assert.isTrue(messages.every(({ source }) => source === undefined))
-      // What was sent before is the beginning of what is sent now, but for the status.
+      // Each request begins with the one before, except for the status.
       const [first, second] = requests
       assert.deepStrictEqual(second?.messages.slice(0, 1), first?.messages.slice(0, 1))
     }).pipe(

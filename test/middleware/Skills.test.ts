@@ -133,7 +133,7 @@ describe("Skills", () => {
     }).pipe(Effect.provide([TestBackend.layer(), TestChatModel.script(["done"])]))
   )
 
-  it.effect("all of the frontmatter is texts, whatever YAML takes them for", () =>
+  it.effect("keeps all of the frontmatter as texts, for any reading by YAML", () =>
     Effect.gen(function* () {
       const { skills } = yield* Skills.scan(["/skills/user"])
       assert.deepStrictEqual(skills, [
@@ -174,7 +174,7 @@ describe("Skills", () => {
     )
   )
 
-  it.effect("what breaks the specification is left out, and said with its file and field", () => {
+  it.effect("leaves out a skill that breaks the specification, with its file and field", () => {
     const bad: Readonly<Record<string, readonly [string, string]>> = {
       plain: ["no frontmatter", "should begin with a line"],
       open: ["---\nname: open\n", "should begin with a line"],
@@ -301,7 +301,7 @@ describe("Skills", () => {
     )
   })
 
-  it.live("whatever is in a file, the run goes on, and what is listed is a line that begins as it should", () => {
+  it.live("with any content of a file, the run goes on, and each listed line has the right beginning", () => {
     const piece = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.constantFrom(
@@ -359,7 +359,7 @@ describe("Skills", () => {
     })
   )
 
-  it.effect("use_skill gives the text, where it lies, and an event; an unknown one is told those that are there", () =>
+  it.effect("use_skill gives the text, its place and an event; for an unknown name it lists the skills", () =>
     Effect.gen(function* () {
       const { events } = yield* AgentTest.collect(agent, "go")
       const done = events.flatMap((event) => (event._tag === "ToolCompleted" ? [event.text] : []))
@@ -475,7 +475,7 @@ describe("Skills", () => {
     )
   )
 
-  it.effect("what counts is what is loaded: a skill that changed since it was listed is read anew", () => {
+  it.effect("the loaded text counts: a skill that changed since it was listed is read anew", () => {
     const edit = Tool.make("edit", {
       description: "",
       parameters: {},
@@ -517,7 +517,7 @@ describe("Skills", () => {
     )
   })
 
-  it.effect("skills are looked for anew in each run, and what was in use ends when the user says something new", () =>
+  it.effect("looks for skills anew in each run, and ends their use when the user says something new", () =>
     Effect.gen(function* () {
       const first = yield* Agent.run(agent, "go")
       const backend = yield* Backend.Backend
@@ -539,7 +539,7 @@ describe("Skills", () => {
     )
   )
 
-  it.effect("a round that is taken up from a checkpoint runs nothing that was not offered", () => {
+  it.effect("a round that is taken up from a checkpoint runs only offered tools", () => {
     const ask = Middleware.make({
       asks: true,
       name: "ask",

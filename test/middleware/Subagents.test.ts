@@ -80,7 +80,7 @@ describe("Subagents", () => {
     }).pipe(Effect.provide(TestChatModel.script([])))
   )
 
-  it.effect("an unknown one, one that fails and one that is too deep are told to the model, and end nothing", () =>
+  it.effect("tells the model of an unknown, a failing and a too deep sub-agent, and goes on", () =>
     Effect.gen(function* () {
       const broken = Agent.make({
         name: "broken",

@@ -14,7 +14,7 @@ const count = Tool.make("count", {
 const plain = Agent.make({ name: "plain", prompt: "" })
 const clerk = Agent.make({ name: "clerk", prompt: "", tools: [count] })
 
-// What sub-agents need, the agent needs; what they fail with is told to its model.
+// The agent needs the services of its sub-agents; their failures are told to its model.
 expectTypeOf(
   Agent.make({ name: "lead", prompt: "", middleware: [Subagents.make({ agents: [plain, Subagents.fork(clerk)] })] })
 ).toEqualTypeOf<Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Orders>>()

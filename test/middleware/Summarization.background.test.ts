@@ -32,7 +32,7 @@ const holding = <E, R>(until: Effect.Effect<unknown, E, R>) =>
 /** A window in which several rounds fit between the trigger and the hard limit. */
 const wide = 20_000
 
-/** Reads what no cheap step makes shorter; `onRead` is told how often it was called. */
+/** Reads text that no cheap step shortens; `onRead` gets the number of calls. */
 const reading = (onRead: (n: number) => Effect.Effect<unknown> = () => Effect.void) => {
   let n = 0
   return Tool.make("read_file", {
@@ -42,7 +42,7 @@ const reading = (onRead: (n: number) => Effect.Effect<unknown> = () => Effect.vo
   })
 }
 
-/** A model that reads until a summary is asked for, and so many times more; and what is told of the summary. */
+/** A model that reads until a summary is requested, and so many times more; and the message of the summary. */
 const upTo = (more: number, overflowAt?: number) => {
   const seen = { turns: 0, begunAt: 0 }
   const layer = model(
@@ -109,7 +109,7 @@ describe("a summary in the background", () => {
       assert.deepStrictEqual(breaksIn(turns), [seen.begunAt + 5])
       const [before, after] = turns.slice(seen.begunAt + 4).map(({ messages }) => messages)
       assert.include(textOf(summaryIn(turns[seen.begunAt + 5])), "Summary 1.")
-      // What was said since stands under it as it was.
+      // Later messages stand under it unchanged.
       assert.isAbove(after?.length ?? 0, 12)
       assert.isTrue(isPrefix(after?.slice(-12, -2) ?? [], before?.slice(-10) ?? []))
       assert.deepStrictEqual(AgentTest.pairingProblems(after ?? []), [])
@@ -121,15 +121,15 @@ describe("a summary in the background", () => {
       const agent = agentOf(holding(Effect.sleep("1 minute")), Summarization.make())
       const running = yield* Effect.forkChild(Agent.run(agent, "Read"))
       yield* settled
-      const before = (yield* asked).turns
-      for (const { messages } of before) assert.isAtMost(tokensOf(messages), 0.95 * window)
-      assert.isAbove(tokensOf(before.at(-1)?.messages ?? []), 0.7 * window)
+      const turnsBefore = (yield* asked).turns
+      for (const { messages } of turnsBefore) assert.isAtMost(tokensOf(messages), 0.95 * window)
+      assert.isAbove(tokensOf(turnsBefore.at(-1)?.messages ?? []), 0.7 * window)
       yield* settled
-      assert.strictEqual((yield* asked).turns.length, before.length)
+      assert.strictEqual((yield* asked).turns.length, turnsBefore.length)
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual((yield* Fiber.join(running)).text, "done")
       const { turns } = yield* asked
-      assert.isDefined(summaryIn(turns[before.length]))
+      assert.isDefined(summaryIn(turns[turnsBefore.length]))
       for (const { messages } of turns) assert.isAtMost(tokensOf(messages), window)
     }).pipe(Effect.provide(model(reader(40), { contextWindowTokens: window })))
   )
@@ -148,7 +148,7 @@ describe("a summary in the background", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("one that is there when the run ends is what the next run begins with", () => {
+  it.effect("a summary that is there when the run ends begins the next run", () => {
     const { hold, layer, seen } = upTo(3)
     return Effect.gen(function* () {
       const written = yield* Latch.make()
@@ -182,7 +182,7 @@ describe("a summary in the background", () => {
     }).pipe(Effect.provide([layer, journal]))
   })
 
-  it.effect("one that fails is made up for as if the run had waited for it", () =>
+  it.effect("makes up for a failed summary as if the run had waited for it", () =>
     Effect.gen(function* () {
       const events = yield* AgentTest.events(agentOf(holding(Effect.sleep(1)), Summarization.make()), "Read").pipe(
         Effect.forkChild,
@@ -208,7 +208,7 @@ describe("a summary in the background", () => {
       const agent = agentOf(holding(Effect.sleep("1 minute")), Summarization.make())
       const running = yield* Effect.forkChild(Agent.run(agent, "Read", { threadId: "t" }))
       yield* settled
-      const cut = (yield* asked).turns.length
+      const turnCount = (yield* asked).turns.length
       yield* Fiber.interrupt(running)
       const resumed = yield* Effect.forkChild(Agent.resume(agent, { threadId: "t" }))
       yield* TestClock.adjust("10 minutes")
@@ -217,7 +217,7 @@ describe("a summary in the background", () => {
       assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
       const { summaries, turns } = yield* asked
       assert.isAtLeast(summaries.length, 1)
-      assert.isDefined(summaryIn(turns[cut]))
+      assert.isDefined(summaryIn(turns[turnCount]))
       for (const { messages } of turns) assert.isAtMost(tokensOf(messages), window)
     }).pipe(Effect.provide([model(reader(40), { contextWindowTokens: window }), journal]))
   )
@@ -240,7 +240,7 @@ describe("a summary in the background", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("what it used is in the usage of the run, and counts for its budget", () =>
+  it.effect("its usage is in the usage of the run, and counts for its budget", () =>
     Effect.gen(function* () {
       const budget = Budget.make({ tokens: 5_000, onExhausted: "finalAnswer" })
       const result = yield* Agent.run(agentOf(budget, Summarization.make()), "Read")
@@ -265,7 +265,7 @@ describe("a summary in the background", () => {
     }).pipe(Effect.provide(model(reader(100), { contextWindowTokens: window })))
   )
 
-  it.effect("what a run begins with is shortened before its first request", () =>
+  it.effect("shortens the history of a run before its first request", () =>
     Effect.gen(function* () {
       const history = Array.from({ length: 140 }, (_, n) =>
         n % 2 === 0 ? Message.human(filler(`question ${n}`, 200)) : Message.ai(filler(`answer ${n}`, 200))

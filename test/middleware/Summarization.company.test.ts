@@ -14,7 +14,7 @@ import {
   reader,
   reads,
   recordOf,
-  shown,
+  showRequest,
   summaryIn,
   textOf,
   window,
@@ -59,7 +59,7 @@ describe("in company", () => {
       const { turns } = yield* asked
       const last = turns.at(-1)
       assert.strictEqual(last?.messages[last.cacheHints.at(-1) ?? -1], wanted.at(-1))
-      // What is folded is where the summary is.
+      // The summary is in the place of the folded messages.
       assert.strictEqual(last?.messages[last.cacheHints[0] ?? -1]?.source, "summarization")
       assert.strictEqual(last?.cacheHints.length, 2)
     }).pipe(Effect.provide(model(reader(60), { contextWindowTokens: window })))
@@ -89,7 +89,7 @@ describe("in company", () => {
     )
   )
 
-  it.effect("what the model worked on last stays beside the notice that asks for the final answer", () =>
+  it.effect("the model's last work stays beside the notice that asks for the final answer", () =>
     Effect.gen(function* () {
       const agent = Agent.make({
         name: "a",
@@ -163,9 +163,9 @@ describe("in company", () => {
         assert.deepStrictEqual(AgentTest.pairingProblems(messages), [])
         const goal = textOf(messages[0])
         assert.match(goal, systemPrompt === "You are the parent." ? /^Delegate$/ : /^task \d$/)
-        // No child sees what another read.
+        // No child sees another one's reading.
         const own = goal.slice(-1)
-        for (const [, id] of shown({ ...turns[0]!, messages }).matchAll(/contents of \/(\d)-/g)) {
+        for (const [, id] of showRequest({ ...turns[0]!, messages }).matchAll(/contents of \/(\d)-/g)) {
           assert.strictEqual(id, own)
         }
       }
@@ -213,21 +213,21 @@ describe("in company", () => {
 })
 
 describe("from run to run", () => {
-  it.effect("a run that goes on sees what the last one saw, by the ids of messages", () =>
+  it.effect("a run that goes on sees the same as the last one, by the ids of messages", () =>
     Effect.gen(function* () {
       const agent = agentWith(Summarization.make())
       const first = yield* Agent.run(agent, "Read")
-      const before = (yield* asked).turns.at(-1)?.messages ?? []
+      const messagesBefore = (yield* asked).turns.at(-1)?.messages ?? []
       const state = JSON.parse(JSON.stringify(first.state)) as AgentState.Snapshot
       const history = yield* Effect.forEach(first.messages, (message) =>
         Message.decode(JSON.parse(JSON.stringify(Message.encode(message))))
       )
       const events = yield* AgentTest.events(agent, "Go on", { state, history })
       const after = (yield* asked).turns.at(-1)?.messages ?? []
-      assert.deepStrictEqual(after.slice(0, before.length), before)
-      assert.deepStrictEqual(after.slice(before.length).map(textOf), ["done", "Go on"])
+      assert.deepStrictEqual(after.slice(0, messagesBefore.length), messagesBefore)
+      assert.deepStrictEqual(after.slice(messagesBefore.length).map(textOf), ["done", "Go on"])
       assert.deepStrictEqual(eventsOf(events, "Compacted"), [])
-      // With a message less at the beginning, ids still say what is folded.
+      // With a message less at the beginning, ids still name the folded ones.
       yield* Agent.run(agent, "Go on", { state, history: history.slice(1) })
       const shifted = (yield* asked).turns.at(-1)?.messages ?? []
       assert.deepStrictEqual(shifted.slice(0, -1), after.slice(1, -1))
@@ -238,12 +238,12 @@ describe("from run to run", () => {
     Effect.gen(function* () {
       const agent = agentWith(Summarization.make())
       yield* Agent.run(agent, "Read", { threadId: "t" })
-      const before = (yield* asked).turns.at(-1)?.messages ?? []
+      const messagesBefore = (yield* asked).turns.at(-1)?.messages ?? []
       yield* Agent.run(agent, "Go on", { threadId: "t" })
       const after = (yield* asked).turns.at(-1)?.messages ?? []
       assert.isDefined(after.find((message) => message.source === "summarization"))
-      assert.deepStrictEqual(after.slice(0, before.length), before)
-      assert.deepStrictEqual(after.slice(before.length).map(textOf), ["done", "Go on"])
+      assert.deepStrictEqual(after.slice(0, messagesBefore.length), messagesBefore)
+      assert.deepStrictEqual(after.slice(messagesBefore.length).map(textOf), ["done", "Go on"])
     }).pipe(Effect.provide([model(reader(50), { contextWindowTokens: window }), Journals.layer({})]))
   )
 
@@ -289,7 +289,7 @@ describe("compact_conversation", () => {
     )
   )
 
-  it.effect("where there is nothing to fold, nothing is said to be compacted", () =>
+  it.effect("reports no compaction if there is nothing to fold", () =>
     Effect.gen(function* () {
       const long = Agent.make({
         name: "a",

@@ -3,7 +3,7 @@ import { Agent, type AgentEvent, AgentState, type ChatModel, Message, type Middl
 import { Summarization } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 
-/** A text of about so many characters that says where it comes from. */
+/** A text of about so many characters that names its source. */
 export const filler = (about: string, length: number): string =>
   `${about}: ${"lorem ipsum dolor sit amet ".repeat(Math.ceil(length / 27))}`.slice(0, length)
 
@@ -51,13 +51,13 @@ export const agentWith = <E, R>(
   tools: ReadonlyArray<Tool.Tool> = [reads(700), writeFile]
 ) => Agent.make({ name: "agent", prompt: "You are tested.", tools, middleware: [middleware], maxRounds: 500 })
 
-/** What the model was asked in the conversation, and for summaries. */
+/** The model's requests in the conversation, and for summaries. */
 export const asked = Effect.map(TestChatModel.requests, (requests) => ({
   turns: requests.filter((request) => request.purpose === "turn"),
   summaries: requests.filter(isSummary)
 }))
 
-/** The message that tells of what is folded. */
+/** The message about the folded messages. */
 export const summaryIn = (request: ChatModel.ModelRequest | undefined): Message.Message | undefined =>
   request?.messages.find((message) => message.source === "summarization")
 
@@ -65,7 +65,8 @@ export const textOf = (message: Message.Message | undefined): string =>
   message === undefined ? "" : Message.text(message)
 
 /** All that a request shows of its messages. */
-export const shown = (request: ChatModel.ModelRequest | undefined): string => JSON.stringify(request?.messages ?? [])
+export const showRequest = (request: ChatModel.ModelRequest | undefined): string =>
+  JSON.stringify(request?.messages ?? [])
 
 export const eventsOf = <Tag extends AgentEvent.AgentEvent["_tag"]>(
   events: ReadonlyArray<AgentEvent.AgentEvent>,
@@ -78,7 +79,7 @@ export const codes = (events: ReadonlyArray<AgentEvent.AgentEvent>): ReadonlyArr
 /** The context window of the model in most tests, in tokens. */
 export const window = 4_000
 
-/** What a request has by the default counter, give or take what surrounds messages. */
+/** The size of a request by the default counter, give or take the frame of messages. */
 export const tokensOf = (messages: ReadonlyArray<Message.Message>): number =>
   messages.reduce((sum, message) => sum + Summarization.defaultCounter.text(JSON.stringify(message.content)), 0)
 

@@ -38,7 +38,7 @@ const failing = (reason: BackendError.Reason) =>
   TestBackend.layer({ fail: ({ operation }) => (operation === "write" ? reason : undefined) })
 
 describe("offload", () => {
-  it.effect("writes what goes out of sight, once and in order, in a file a compaction; the summary says where", () =>
+  it.effect("writes folded messages once and in order, in a file a compaction; the summary names it", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run(agent, "Read it all", { threadId: "thread-1" })
       const files = yield* history
@@ -71,7 +71,7 @@ describe("offload", () => {
     }).pipe(Effect.provide([model(reader(80), { contextWindowTokens: window }), ...files()]))
   )
 
-  it.effect("a cleared result says where it is", () =>
+  it.effect("a cleared result names its file", () =>
     Effect.gen(function* () {
       yield* Agent.run(agentWith(Summarization.make({ offload: true }), [reads(3_000)]), "Read", { threadId: "t" })
       const { summaries, turns } = yield* asked
@@ -83,7 +83,7 @@ describe("offload", () => {
     }).pipe(Effect.provide([model(reader(6), { contextWindowTokens: window }), ...files()]))
   )
 
-  it.effect("one that fails is told of, and nobody is sent to a file that is not there", () =>
+  it.effect("reports a failed write, and names no missing file", () =>
     Effect.gen(function* () {
       const events = yield* AgentTest.events(agent, "Read it all")
       assert.strictEqual(events.at(-1)?._tag, "RunCompleted")
@@ -94,7 +94,7 @@ describe("offload", () => {
     }).pipe(Effect.provide([model(reader(60), { contextWindowTokens: window }), failing({ _tag: "Unavailable" })]))
   )
 
-  it.effect("what could not be written is written the next time", () => {
+  it.effect("writes the rest of a failed write the next time", () => {
     let left = 1
     return Effect.gen(function* () {
       yield* Agent.run(agent, "Read it all")
@@ -109,7 +109,7 @@ describe("offload", () => {
     )
   })
 
-  it.effect("a run that goes on writes on where the last one stopped; another branch does not overwrite it", () =>
+  it.effect("a run that goes on appends at the end of the last one; another branch does not overwrite it", () =>
     Effect.gen(function* () {
       const first = yield* Agent.run(agent, "Read it all")
       const before = yield* history
@@ -149,7 +149,7 @@ describe("offload", () => {
 
   const quick = agentWith(Summarization.make({ offload: true }), [reads(2_000)])
 
-  it.effect("a thread's id, whatever it is, names one folder of its own under the one for histories", () =>
+  it.effect("any thread id names one folder of its own under the folder of histories", () =>
     Effect.promise(() =>
       fc.assert(
         fc.asyncProperty(
@@ -263,7 +263,7 @@ describe("offload", () => {
     }).pipe(Effect.provide([model(() => "done", { contextWindowTokens: window }), ...files()]))
   )
 
-  it.effect("what is written is said in the state", () =>
+  it.effect("the state lists the written messages", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run(agent, "Read", { threadId: "t" })
       const { offload } = yield* recordOf(result.state)

@@ -14,7 +14,7 @@ import {
   reader,
   reads,
   recordOf,
-  shown,
+  showRequest,
   textOf,
   tokensOf
 } from "./Summarization.fixtures.ts"
@@ -37,7 +37,7 @@ describe("an overflow", () => {
       assert.isUndefined(error)
       assert.isAbove(summaries.length, 0)
       assert.strictEqual(turns.length, 2)
-      assert.isBelow(shown(turns[1]).length, shown(turns[0]).length / 2)
+      assert.isBelow(showRequest(turns[1]).length, showRequest(turns[0]).length / 2)
       assert.deepStrictEqual(turns[1]?.messages.slice(0, 1).map(textOf), ["Begin"])
       assert.strictEqual(textOf(turns[1]?.messages.at(-1)), "Go")
       assert.deepStrictEqual(eventsOf(events, "TurnRestarted"), [])
@@ -63,7 +63,7 @@ describe("an overflow", () => {
     })
   )
 
-  it.effect("where there is nothing to leave out, the first one is", () =>
+  it.effect("without anything to leave out, the first overflow is the failure", () =>
     Effect.gen(function* () {
       const { error } = yield* AgentTest.collect(agentWith(Summarization.make()), "Go")
       const { turns } = yield* asked

@@ -40,7 +40,7 @@ const call = fc.record({
 /** One turn of the model with the answers to its calls. */
 const round = fc.tuple(content(text), fc.array(call, { maxLength: 4 }))
 
-/** What a user says, and the rounds that it leads to. */
+/** A user's message, and its rounds. */
 const exchange = fc.tuple(content(text), fc.array(round, { maxLength: 8 }))
 
 interface History {
@@ -128,7 +128,7 @@ const modelOf = ({ overflows, summary, window }: Setting) => {
   )
 }
 
-/** What became of one turn: the whole conversation, what was shown of it, and the state after it. */
+/** The outcome of one turn: the whole conversation, its shown part, and the state after it. */
 const turnOf = (one: Setting) =>
   Effect.gen(function* () {
     const { input, messages } = one.history
@@ -233,7 +233,7 @@ describe("compaction of arbitrary histories", { timeout: 60_000 }, () => {
         )
         const events = yield* AgentTest.events(agentOf(one), [], { history: messages, state: stored })
         const { turns } = yield* asked
-        // What an overflow taught of the window is only the run's: the next one may take more.
+        // The window that an overflow taught is only the run's: the next one may take more.
         if (!one.overflows) assert.deepStrictEqual(eventsOf(events, "Compacted"), [])
         if (eventsOf(events, "Compacted").length === 0) {
           assert.strictEqual(JSON.stringify(turns.at(-1)?.messages), JSON.stringify(shown))

@@ -12,7 +12,7 @@ import {
   model,
   reader,
   reads,
-  shown,
+  showRequest,
   summaryIn,
   textOf,
   tokensOf,
@@ -22,7 +22,7 @@ import {
 describe("the summary", () => {
   const failing = (turn: TestChatModel.Turn) => model(reader(60), { contextWindowTokens: window, summary: () => turn })
 
-  it.effect("one that fails does not end the run, nor is it asked for in every round", () =>
+  it.effect("a failed summary does not end the run, and is not requested in every round", () =>
     Effect.gen(function* () {
       const events = yield* AgentTest.events(agentWith(Summarization.make()), "Read")
       assert.strictEqual(events.at(-1)?._tag, "RunCompleted")
@@ -62,7 +62,7 @@ describe("the summary", () => {
       )
   )
 
-  it.effect("one that is empty, refused, or longer than what it tells of is discarded", () =>
+  it.effect("discards a summary that is empty, refused, or longer than its messages", () =>
     Effect.gen(function* () {
       for (const turn of ["", TestChatModel.text("No.", { stopReason: "refusal" }), filler("blah", 40_000)]) {
         const events = yield* AgentTest.events(agentWith(Summarization.make()), "Read").pipe(
@@ -94,11 +94,11 @@ describe("the summary", () => {
         assert.deepStrictEqual(request.tools, [])
       }
       // All of it was shown to somebody, in order.
-      const material = summaries.map(shown).join("\n")
+      const material = summaries.map(showRequest).join("\n")
       for (let n = 0; n < 36; n++) assert.include(material, `question number ${n}`)
       assert.isAtMost(tokensOf(turns[0]?.messages ?? []), window)
       const last = summaries.at(-1)
-      assert.include(shown(last), "<summary>")
+      assert.include(showRequest(last), "<summary>")
       assert.include(textOf(summaryIn(turns[0])), `Summary ${summaries.length}.`)
     }).pipe(Effect.provide(model(() => "done", { contextWindowTokens: window })))
   )
@@ -111,8 +111,8 @@ describe("the summary", () => {
       yield* Agent.run(agentWith(Summarization.make()), "And now?", { history })
       const { summaries } = yield* asked
       assert.isAtMost(summaries.length, 16)
-      assert.include(summaries.map(shown).join("\n"), "question number 2")
-      assert.include(summaries.map(shown).join("\n"), "messages left out")
+      assert.include(summaries.map(showRequest).join("\n"), "question number 2")
+      assert.include(summaries.map(showRequest).join("\n"), "messages left out")
     }).pipe(Effect.provide(model(() => "done", { contextWindowTokens: window })))
   )
 
@@ -133,7 +133,7 @@ describe("the summary", () => {
     )
   )
 
-  it.effect("what a tool said can't pass for the user in it", () =>
+  it.effect("words of a tool can't pass for the user's in it", () =>
     Effect.gen(function* () {
       const evil = Tool.make("read_file", {
         description: "",

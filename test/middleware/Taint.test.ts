@@ -49,7 +49,7 @@ const refusing = () => {
 }
 
 describe("Taint", () => {
-  it.effect("nothing from outside, nothing asked; then what acts asks, and what only looks does not", () =>
+  it.effect("without outside text, nothing is asked; then acting tools ask, and reading ones don't", () =>
     Effect.gen(function* () {
       ran.length = 0
       const result = yield* Effect.provide(
@@ -140,7 +140,7 @@ describe("Taint", () => {
     })
   )
 
-  it.effect("a file that a marked run wrote marks whoever reads it, in another thread; nobody sees the labels", () =>
+  it.effect("a file that a marked run wrote marks its readers, in another thread; nobody sees the labels", () =>
     Effect.gen(function* () {
       const files = Taint.layer.pipe(Layer.provide(MemoryBackend.layer()))
       const { asked, layer } = refusing()
@@ -183,13 +183,13 @@ describe("Taint", () => {
     Agent.make({ name: "a", prompt: "", tools: [...tools, ...FileTools.make()], middleware: [Taint.make(options)] })
 
   /** A run that is marked, and then makes a call. */
-  const marked = (name: string, args: { readonly [key: string]: string }) =>
+  const runMarked = (name: string, args: { readonly [key: string]: string }) =>
     Effect.provide(
       Agent.run(filer({ harmless: ["write_file", "move_file"] }), "go"),
       TestChatModel.script([TestChatModel.calls([{ name: "fetch_page" }]), call(name, args), "done"])
     )
 
-  /** A run that makes a call and then one that acts: tells whether that was asked about. */
+  /** A run that makes a call and then an acting one: tells whether that was asked about. */
   const isMarkedBy = Effect.fnUntraced(function* (name: string, args: { readonly [key: string]: string }) {
     const { asked, layer } = refusing()
     const model = TestChatModel.script([call(name, args), TestChatModel.calls([{ name: "wipe" }]), "done"])
@@ -199,11 +199,11 @@ describe("Taint", () => {
 
   const quiet = refusing().layer
 
-  it.effect("labels stay with what is moved out of a labelled folder, and with names", () =>
+  it.effect("labels stay with files that are moved out of a labelled folder, and with names", () =>
     Effect.gen(function* () {
       const backend = yield* Backend.Backend
       yield* backend.write("/old/clean", "x")
-      yield* marked("write_file", { file_path: "/do this/now", content: "from the page" })
+      yield* runMarked("write_file", { file_path: "/do this/now", content: "from the page" })
       assert.isFalse(yield* isMarkedBy("read_file", { file_path: "/old/clean" }))
       assert.isTrue(yield* isMarkedBy("ls", { path: "/" }), "the name of a folder that a marked run made")
       assert.isTrue(yield* isMarkedBy("glob", { pattern: "**/now" }))
@@ -254,13 +254,13 @@ describe("Taint", () => {
       assert(reads !== undefined && writes !== undefined)
       const reader = yield* Effect.forkChild(Effect.provide(isMarkedBy("read_file", { file_path: "/x" }), reads))
       yield* Deferred.await(begun)
-      yield* Effect.provide(marked("write_file", { file_path: "/x", content: "from the page" }), writes)
+      yield* Effect.provide(runMarked("write_file", { file_path: "/x", content: "from the page" }), writes)
       yield* Deferred.succeed(gate, undefined)
       assert.isTrue(yield* Fiber.join(reader))
     }).pipe(Effect.provide([MemoryBackend.layer(), quiet]))
   )
 
-  it.effect("labels are of files, by whatever link they are reached", () =>
+  it.effect("labels belong to files, by any link", () =>
     Effect.gen(function* () {
       const root = yield* folder
       mkdirSync(join(root, "real"))
@@ -270,8 +270,8 @@ describe("Taint", () => {
         Layer.provide(NodeServices.layer)
       )
       yield* Effect.gen(function* () {
-        yield* marked("write_file", { file_path: "/link/a", content: "from the page" })
-        yield* marked("write_file", { file_path: "/real/b", content: "from the page" })
+        yield* runMarked("write_file", { file_path: "/link/a", content: "from the page" })
+        yield* runMarked("write_file", { file_path: "/real/b", content: "from the page" })
         assert.isTrue(yield* isMarkedBy("read_file", { file_path: "/real/a" }))
         assert.isTrue(yield* isMarkedBy("read_file", { file_path: "/link/b" }))
         const backend = yield* Backend.Backend
@@ -292,7 +292,7 @@ describe("Taint", () => {
       const paths = Array.from({ length: 8 }, (_, index) => `/${index}`)
       yield* Effect.forEach(
         paths,
-        (path) => Effect.provide(marked("write_file", { file_path: path, content: "from the page" }), process()),
+        (path) => Effect.provide(runMarked("write_file", { file_path: path, content: "from the page" }), process()),
         { concurrency: "unbounded" }
       )
       for (const path of paths) {
@@ -391,7 +391,7 @@ describe("Taint", () => {
     }
   )
 
-  it.effect("what would be remembered in other threads asks", () =>
+  it.effect("asks about facts that other threads would remember", () =>
     Effect.gen(function* () {
       const { asked, layer } = refusing()
       const store = Layer.provide(MemoryStore.layer, Storage.layerMemory)
@@ -464,7 +464,7 @@ describe("Taint", () => {
             yield* call("fetch_page", {})
             const before = log.length
             yield* Effect.ignore(call("wipe", {}))
-            // What a tool read is in its own hands at once.
+            // A tool's own reading reaches it at once.
             assert.strictEqual(log.slice(before).filter(({ name }) => name === "wipe").length, 0)
             return "done"
           })
@@ -488,7 +488,7 @@ describe("Taint", () => {
           middleware: [Taint.make()]
         })
         const model = TestChatModel.reactive(() => {
-          // What the model is asked now, it is asked with all that the rounds before brought in.
+          // The model answers with all content of the rounds before.
           isDirty = rounds
             .slice(0, round)
             .flat()

@@ -27,7 +27,7 @@ const traced = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return { exit, spans, metrics }
   })
 
-const named = (spans: ReadonlyArray<Tracer.NativeSpan>, name: string) => {
+const findSpan = (spans: ReadonlyArray<Tracer.NativeSpan>, name: string) => {
   const found = spans.filter((span) => span.name === name)
   assert.lengthOf(found, 1, `${name} of ${spans.map((span) => span.name).join(", ")}`)
   return found[0] as Tracer.NativeSpan
@@ -132,7 +132,7 @@ describe("Telemetry", () => {
     )
   )
 
-  it.effect("what was said is in the spans only if that is asked for", () =>
+  it.effect("content is in the spans only on request", () =>
     Effect.gen(function* () {
       const talk = (captureContent: boolean) =>
         traced(
@@ -178,7 +178,7 @@ describe("Telemetry", () => {
       assert.deepStrictEqual(parse(chats[1], "gen_ai.output.messages"), [
         { role: "assistant", parts: [{ type: "text", content: "secret answer" }], finish_reason: "stop" }
       ])
-      const tool = named(spans, "execute_tool lookup")
+      const tool = findSpan(spans, "execute_tool lookup")
       assert.deepStrictEqual(parse(tool, "gen_ai.tool.call.arguments"), { id: 3 })
       assert.strictEqual(tool.attributes.get("gen_ai.tool.call.result"), "wrong")
     }).pipe(
@@ -220,7 +220,7 @@ describe("Telemetry", () => {
     )
   )
 
-  it.effect("spans of tools, and of what the model's adapter does, are inside", () =>
+  it.effect("spans of tools, and of the model's adapter, are inside", () =>
     Effect.gen(function* () {
       const spy = Middleware.make({
         name: "adapter",
@@ -234,18 +234,18 @@ describe("Telemetry", () => {
       const { spans } = yield* traced(
         Agent.run(Agent.make({ name: "a", prompt: "", tools: [tool], middleware: [Telemetry.make(), spy] }), prompt)
       )
-      assert.strictEqual(parentName(named(spans, "sql")), "execute_tool query")
+      assert.strictEqual(parentName(findSpan(spans, "sql")), "execute_tool query")
       const requests = spans.filter(({ name }) => name === "http")
       assert.deepStrictEqual(requests.map(parentName), ["chat scripted", "chat scripted"])
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "query" }]), "ok"])))
   )
 
-  it.effect("a failed run ends all of its spans with what went wrong", () =>
+  it.effect("a failed run ends all of its spans with the error", () =>
     Effect.gen(function* () {
       const { exit, metrics, spans } = yield* traced(Agent.run(agentWith(Telemetry.make()), prompt))
       assert.isTrue(Exit.isFailure(exit))
       for (const name of ["invoke_agent agent", "chat scripted"]) {
-        const span = named(spans, name)
+        const span = findSpan(spans, name)
         assert.strictEqual(span.attributes.get("error.type"), "Overloaded")
         assert.isTrue(span.status._tag === "Ended" && Exit.isFailure(span.status.exit))
       }
@@ -258,8 +258,8 @@ describe("Telemetry", () => {
     Effect.gen(function* () {
       const breaks = Middleware.make({ name: "breaks", afterModel: () => Effect.fail(new Broken()) })
       const { spans } = yield* traced(Agent.run(agentWith(Telemetry.make(), breaks), prompt))
-      assert.strictEqual(named(spans, "invoke_agent agent").attributes.get("error.type"), "Broken")
-      assert.isFalse(named(spans, "chat scripted").attributes.has("error.type"))
+      assert.strictEqual(findSpan(spans, "invoke_agent agent").attributes.get("error.type"), "Broken")
+      assert.isFalse(findSpan(spans, "chat scripted").attributes.has("error.type"))
     }).pipe(Effect.provide(TestChatModel.script(["hi"])))
   )
 
@@ -272,7 +272,7 @@ describe("Telemetry", () => {
         })
       )
       for (const name of ["invoke_agent agent", "chat scripted"]) {
-        assert.strictEqual(named(spans, name).attributes.get("error.type"), "interrupted")
+        assert.strictEqual(findSpan(spans, name).attributes.get("error.type"), "interrupted")
       }
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.hang])))
   )
@@ -337,7 +337,7 @@ describe("Telemetry", () => {
         metrics.map((metric) => metric.id),
         "gen_ai.client.token.usage"
       )
-      assert.isFalse(named(spans, "chat scripted").attributes.has("gen_ai.usage.input_tokens"))
+      assert.isFalse(findSpan(spans, "chat scripted").attributes.has("gen_ai.usage.input_tokens"))
     }).pipe(Effect.provide(TestChatModel.script(["hi"])))
   )
 
@@ -366,8 +366,8 @@ describe("Telemetry", () => {
       const second = TestChatModel.script(["hi"], { modelId: "second", provider: "other" })
       const agent = agentWith(ModelFallback.make([second]), Telemetry.make())
       const { spans } = yield* traced(Agent.run(agent, prompt))
-      assert.strictEqual(attributesOf(named(spans, "chat second"))["gen_ai.provider.name"], "other")
-      named(spans, "chat scripted")
+      assert.strictEqual(attributesOf(findSpan(spans, "chat second"))["gen_ai.provider.name"], "other")
+      findSpan(spans, "chat scripted")
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.fail({ _tag: "QuotaExhausted" })])))
   )
 
@@ -382,7 +382,7 @@ describe("Telemetry", () => {
           )
       })
       const { spans } = yield* traced(Agent.run(agentWith(Telemetry.make(), twice), prompt))
-      assert.strictEqual(named(spans, "chat scripted").attributes.get("gen_ai.usage.input_tokens"), 10)
+      assert.strictEqual(findSpan(spans, "chat scripted").attributes.get("gen_ai.usage.input_tokens"), 10)
     }).pipe(Effect.provide(TestChatModel.reactive(() => TestChatModel.text("hi", { usage: { inputTokens: 5 } }))))
   )
 

@@ -98,7 +98,7 @@ describe("ToolRetry", () => {
     })
   )
 
-  it.effect("a tool's own schedule retries it whatever its annotations say, and false never does", () =>
+  it.effect("a tool's own schedule retries it with any annotations, and false never does", () =>
     Effect.gen(function* () {
       const own = flaky({}, [1, 2, 3, 4].map(failed))
       assert.deepStrictEqual(yield* answerOf(own.tool, ToolRetry.make({ tools: { fetch: Schedule.recurs(4) } })), [

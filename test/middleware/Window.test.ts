@@ -30,7 +30,7 @@ const conversation = (turns: ReadonlyArray<number>) =>
   ])
 
 /** The messages that the model is shown. */
-const shown = (options: Window.Options, history: ReadonlyArray<Message.Message>) =>
+const showWindow = (options: Window.Options, history: ReadonlyArray<Message.Message>) =>
   Effect.gen(function* () {
     const { messages } = yield* Agent.run(agent(options), "now", { history })
     assert.strictEqual(messages.length, history.length + 2, "the conversation stays whole")
@@ -42,9 +42,9 @@ describe("Window", () => {
     Effect.gen(function* () {
       const history = [Message.system("s"), ...conversation([0, 0, 0])]
       const texts = (messages: ReadonlyArray<Message.Message>) => messages.map((message) => Message.text(message))
-      assert.deepStrictEqual(texts(yield* shown({ messages: 3 }, history)), ["s", "q2", "a2", "now"])
-      assert.deepStrictEqual(texts(yield* shown({ messages: 100 }, history)).length, 8)
-      assert.deepStrictEqual(texts(yield* shown({ tokens: 1 }, history)), ["s", "now"])
+      assert.deepStrictEqual(texts(yield* showWindow({ messages: 3 }, history)), ["s", "q2", "a2", "now"])
+      assert.deepStrictEqual(texts(yield* showWindow({ messages: 100 }, history)).length, 8)
+      assert.deepStrictEqual(texts(yield* showWindow({ tokens: 1 }, history)), ["s", "now"])
     })
   )
 
@@ -58,7 +58,7 @@ describe("Window", () => {
             Effect.runPromise(
               Effect.gen(function* () {
                 const history = conversation(turns)
-                const messages = yield* shown({ messages: most }, history)
+                const messages = yield* showWindow({ messages: most }, history)
                 assert.strictEqual(messages[0]?.role, "human")
                 assert.isTrue(messages.length <= most + 1)
                 const calls = messages.flatMap((one) => (one.role === "ai" ? one.toolCalls.map(({ id }) => id) : []))

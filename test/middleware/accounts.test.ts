@@ -96,7 +96,7 @@ describe("model calls at the expense of accounts", () => {
     }).pipe(Effect.provide(on(TestChatModel.fail({ _tag: "Authentication" }))))
   )
 
-  it.effect("one that was lost on the way may have been paid for, and counts with all that was reserved", () =>
+  it.effect("a call that was lost on the way may have been paid for, and counts with all that was reserved", () =>
     Effect.gen(function* () {
       yield* Effect.exit(Agent.run(agentOf(failing(capOf({}))), prompt))
       assert.isAbove((yield* spent).used.tokens, 4096)

@@ -121,7 +121,7 @@ describe("Rubric.make with a decision model", () => {
     })
   )
 
-  it.effect("has the chat model say what is missing of any other, and after a failure", () =>
+  it.effect("has the chat model grade other decisions, and after a failure", () =>
     Effect.gen(function* () {
       const needs = '{"satisfied": false, "feedback": "no digit"}'
       const { messages, purposes } = yield* grade((text) => (text.includes("no digit") ? 0.9 : 0.1), needs)
@@ -161,7 +161,7 @@ describe("Guardrail.byModel", () => {
     })
   )
 
-  it.effect("asks the chat model in doubt, after a failure, and where there is no decision model", () =>
+  it.effect("asks the chat model in doubt, after a failure, and without a decision model", () =>
     Effect.gen(function* () {
       const input = Guardrail.input({ name: "g", check, onTrip })
       const none = Layer.empty as unknown as Layer.Layer<DecisionModel.DecisionModel>
@@ -185,7 +185,7 @@ describe("Guardrail.byModel", () => {
     })
   )
 
-  it.effect("quotes the checked text, and passes what has none", () =>
+  it.effect("quotes the checked text, and passes messages without text", () =>
     Effect.gen(function* () {
       const shown: Array<string> = []
       const none = Layer.empty as unknown as Layer.Layer<DecisionModel.DecisionModel>

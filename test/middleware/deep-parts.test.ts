@@ -48,7 +48,7 @@ describe("Todos", () => {
     )
   )
 
-  it.effect("two calls of one round both count; what can't be kept changes nothing, and says why", () =>
+  it.effect("two calls of one round both count; an invalid list changes nothing, and says why", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run(agent, "go")
       const list = Result.getOrThrow(AgentState.read(result.state, Todos.todos))
@@ -81,7 +81,7 @@ describe("Todos", () => {
     )
   )
 
-  it("given ids are kept and new ones never clash, whatever is merged", () => {
+  it("given ids are kept and new ones never clash, for any merges", () => {
     const todo = fc.record(
       { id: fc.constantFrom("1", "2", "3", "x"), content: fc.string({ maxLength: 5 }), status: fc.constant("pending") },
       { requiredKeys: ["content", "status"] }
@@ -106,7 +106,7 @@ describe("Todos", () => {
 })
 
 describe("ToolExclusion", () => {
-  it.effect("what is excluded is neither offered nor run, by a sub-agent neither, in whatever spelling", () =>
+  it.effect("an excluded tool is neither offered nor run, by a sub-agent neither, in any spelling", () =>
     Effect.gen(function* () {
       let ran = 0
       const wipe = Tool.make("wipe_disk", {
@@ -144,7 +144,7 @@ describe("ToolExclusion", () => {
 })
 
 describe("PromptCaching", () => {
-  it.effect("marks the end of each request, and where the one before it ended", () =>
+  it.effect("marks the end of each request, and the end of the one before it", () =>
     Effect.gen(function* () {
       const step = Tool.make("step", {
         description: "",
@@ -158,7 +158,7 @@ describe("PromptCaching", () => {
         requests.map((request) => request.cacheHints),
         [[0], [0, 3], [3, 5]]
       )
-      // What was sent is still the beginning of what is sent next, byte for byte.
+      // Each request begins with the one before, byte for byte.
       const bytes = ({ messages, systemPrompt, tools }: ChatModel.ModelRequest, length: number) =>
         JSON.stringify([systemPrompt, tools, messages.slice(0, length)])
       for (const [index, request] of requests.entries()) {
@@ -245,7 +245,7 @@ describe("Rubric", () => {
     )
   }
 
-  it.effect("sends the agent back with what is missing, until it is there", () =>
+  it.effect("sends the agent back with the missing points, until they are met", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", middleware: [Rubric.make({ criteria: "has a number" })] })
       const result = yield* Agent.run(agent, "go")

@@ -1,4 +1,4 @@
-/** An agent that is made in the place where it is used has the type that it has in a variable. */
+/** An agent that is made in place has the same type as in a variable. */
 import { Context, type Effect, Schema } from "effect"
 import { Agent, type ChatModel, Middleware, type ModelError, Tool, type ToolContext } from "effect-deepagents"
 import { DeepAgent } from "effect-deepagents/deep"
@@ -48,7 +48,7 @@ expectTypeOf(
   })
 ).toEqualTypeOf<Agent.Agent<string, Failure, Model | Orders>>()
 
-// What the prompt and the schema of the answer say still counts.
+// The prompt and the schema of the answer still count.
 expectTypeOf(
   Agent.make({ ...base, prompt: Orders.use((orders) => orders.find), output: Schema.Struct({ a: Schema.Int }) })
 ).toEqualTypeOf<Agent.Agent<{ readonly a: number }, Failure, Model | Orders>>()

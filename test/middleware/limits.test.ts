@@ -1,4 +1,4 @@
-/** What must hold of middleware that bounds: numbers that are none, results that are too large, words of all spellings. */
+/** Invariants of middleware that bounds: invalid numbers, results that are too large, words of all spellings. */
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Schedule, Schema } from "effect"
 import {
@@ -76,25 +76,25 @@ describe("limits that are no numbers", () => {
 
   it.effect("Filesystem, ToolSelection, Subagents, and a tool's outputLimit as well", () =>
     Effect.gen(function* () {
-      const refused = <E>(agent: Agent.Agent<string, E, never> | Agent.Agent<string, E, unknown>) =>
+      const failureOf = <E>(agent: Agent.Agent<string, E, never> | Agent.Agent<string, E, unknown>) =>
         Effect.map(Effect.flip(Agent.run(agent as Agent.Agent<string, E, never>, "go")), String)
       const files = Agent.make({ name: "a", prompt: "", middleware: [Filesystem.make({ keep: 1.5 })] })
-      assert.include(yield* refused(files as never), "Filesystem: `keep` must be")
+      assert.include(yield* failureOf(files as never), "Filesystem: `keep` must be")
       const selection = Agent.make({ name: "a", prompt: "", middleware: [ToolSelection.make({ limit: 0 })] })
-      assert.include(yield* refused(selection as never), "ToolSelection: `limit` must be")
+      assert.include(yield* failureOf(selection as never), "ToolSelection: `limit` must be")
       const nested = Agent.make({
         name: "a",
         prompt: "",
         middleware: [Subagents.make({ agents: [], maxDepth: Number.NaN })]
       })
-      assert.include(yield* refused(nested as never), "Subagents: `maxDepth` must be")
+      assert.include(yield* failureOf(nested as never), "Subagents: `maxDepth` must be")
       const tool = Tool.make("t", {
         description: "",
         parameters: {},
         outputLimit: Number.NaN,
         execute: () => Effect.succeed("")
       })
-      assert.include(yield* refused(Agent.make({ name: "a", prompt: "", tools: [tool] }) as never), "outputLimit")
+      assert.include(yield* failureOf(Agent.make({ name: "a", prompt: "", tools: [tool] }) as never), "outputLimit")
     }).pipe(Effect.provide([TestChatModel.script([]), MemoryBackend.layer()]))
   )
 
@@ -171,7 +171,7 @@ describe("large results", () => {
     }).pipe(Effect.provide([TestChatModel.script([call("speak", { direct: true })]), MemoryBackend.layer()]))
   )
 
-  it.effect("an agent that can't read files gets head and tail; one that inherits the middleware too", () =>
+  it.effect("an agent that can't read files gets head and tail, with inherited middleware too", () =>
     Effect.gen(function* () {
       const kid = Agent.make({ name: "kid", prompt: "", tools: [speak] })
       const agent = Agent.make({
@@ -196,33 +196,35 @@ describe("large results", () => {
     )
   )
 
-  it.effect("what is taken out of the request counts as not offered, and a pointer names only what is", () =>
-    Effect.gen(function* () {
-      const without = (...names: ReadonlyArray<string>) =>
-        Middleware.make({
-          name: "without",
-          wrapModelCall: (request, next) =>
-            next({ ...request, tools: request.tools.filter((tool) => !names.includes(tool.name)) })
-        })
-      const said = (hidden: Middleware.Middleware) =>
-        Effect.map(
-          Agent.run(
-            Agent.make({
-              name: "a",
-              prompt: "",
-              tools: [speak, ...FileTools.make()],
-              middleware: [Filesystem.make(), hidden]
-            }),
-            "go"
-          ),
-          ({ messages }) => texts(messages)[0] ?? ""
-        ).pipe(Effect.provide(TestChatModel.script([call("speak"), "done"])))
-      const none = yield* said(without("read_file", "grep"))
-      assert.notInclude(none, folder)
-      const reading = yield* said(without("grep"))
-      assert.include(reading, ": read it in parts with read_file.")
-      assert.notInclude(reading, "grep")
-    }).pipe(Effect.provide(MemoryBackend.layer()))
+  it.effect(
+    "a tool that is taken out of the request counts as not offered, and a pointer names only present tools",
+    () =>
+      Effect.gen(function* () {
+        const withoutTools = (...names: ReadonlyArray<string>) =>
+          Middleware.make({
+            name: "without",
+            wrapModelCall: (request, next) =>
+              next({ ...request, tools: request.tools.filter((tool) => !names.includes(tool.name)) })
+          })
+        const runHidden = (hidden: Middleware.Middleware) =>
+          Effect.map(
+            Agent.run(
+              Agent.make({
+                name: "a",
+                prompt: "",
+                tools: [speak, ...FileTools.make()],
+                middleware: [Filesystem.make(), hidden]
+              }),
+              "go"
+            ),
+            ({ messages }) => texts(messages)[0] ?? ""
+          ).pipe(Effect.provide(TestChatModel.script([call("speak"), "done"])))
+        const none = yield* runHidden(withoutTools("read_file", "grep"))
+        assert.notInclude(none, folder)
+        const reading = yield* runHidden(withoutTools("grep"))
+        assert.include(reading, ": read it in parts with read_file.")
+        assert.notInclude(reading, "grep")
+      }).pipe(Effect.provide(MemoryBackend.layer()))
   )
 
   it.effect(
@@ -296,7 +298,7 @@ describe("large results", () => {
 })
 
 describe("ToolRetry", () => {
-  it.effect("says what it mends", () =>
+  it.effect("reports the failures that it mends", () =>
     Effect.gen(function* () {
       let tries = 0
       const flaky = Tool.make("flaky", {
@@ -319,7 +321,7 @@ describe("ToolRetry", () => {
     }).pipe(Effect.provide(TestChatModel.script([call("flaky"), "done"])))
   )
 
-  it.effect("says nothing of what it does not try again", () =>
+  it.effect("reports nothing that it does not try again", () =>
     Effect.gen(function* () {
       const fails = Tool.make("fails", {
         description: "",
@@ -344,22 +346,22 @@ describe("write_todos", () => {
       ({ messages }) => texts(messages)
     )
 
-  it.effect("reads what small models write", () =>
+  it.effect("reads small models' spellings", () =>
     Effect.gen(function* () {
-      const read = (todos: unknown) => Effect.map(write({ todos }), ([text]) => text)
-      assert.strictEqual(yield* read("one step"), "[ ] 1. one step")
-      assert.strictEqual(yield* read(["a", "b"]), "[ ] 1. a\n[ ] 2. b")
-      assert.strictEqual(yield* read('[{"content":"a"}]'), "[ ] 1. a")
-      assert.strictEqual(yield* read({ task: "a", state: "In-Progress" }), "[>] 1. a")
+      const readTodos = (todos: unknown) => Effect.map(write({ todos }), ([text]) => text)
+      assert.strictEqual(yield* readTodos("one step"), "[ ] 1. one step")
+      assert.strictEqual(yield* readTodos(["a", "b"]), "[ ] 1. a\n[ ] 2. b")
+      assert.strictEqual(yield* readTodos('[{"content":"a"}]'), "[ ] 1. a")
+      assert.strictEqual(yield* readTodos({ task: "a", state: "In-Progress" }), "[>] 1. a")
       assert.strictEqual(
-        yield* read([
+        yield* readTodos([
           { step: "a", status: "Completed" },
           { title: "b", done: true }
         ]),
         "[x] 1. a\n[x] 2. b"
       )
-      assert.strictEqual(yield* read([{ id: 7, content: "a", status: "canceled" }]), "[-] 7. a")
-      assert.strictEqual(yield* read([{ description: "a", status: "in progress", id: null }]), "[>] 1. a")
+      assert.strictEqual(yield* readTodos([{ id: 7, content: "a", status: "canceled" }]), "[-] 7. a")
+      assert.strictEqual(yield* readTodos([{ description: "a", status: "in progress", id: null }]), "[>] 1. a")
     })
   )
 
@@ -373,7 +375,7 @@ describe("write_todos", () => {
     })
   )
 
-  it.effect("refuses what it can't read, and leaves the list as it was", () =>
+  it.effect("refuses an unreadable list, and leaves the list as it was", () =>
     Effect.gen(function* () {
       const { messages, state } = yield* Agent.run(agent, "go")
       const [, ...told] = texts(messages)
@@ -400,7 +402,7 @@ describe("write_todos", () => {
 })
 
 describe("Rubric", () => {
-  it.effect("says what the grader found, and nothing else", () =>
+  it.effect("reports the grader's findings, and nothing else", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", middleware: [Rubric.make({ criteria: "good" })] })
       const { events } = yield* AgentTest.collect(agent, "go")
@@ -411,7 +413,7 @@ describe("Rubric", () => {
   )
 })
 
-describe("what a person reads of a call", () => {
+describe("a person's view of a call", () => {
   it.effect("a blank question is not asked", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", middleware: [AskUser.make()] })
@@ -466,7 +468,7 @@ describe("a call that is made again (invariant 8)", () => {
   }
   const script = (...turns: ReadonlyArray<TestChatModel.Turn | string>) => Effect.provide(TestChatModel.script(turns))
 
-  it.effect("runs where the tool is volatile, as often as the model likes", () =>
+  it.effect("runs if the tool is volatile, as often as the model likes", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "", tools: [polled({ volatile: true })] })
       const { events } = yield* AgentTest.collect(agent, "go").pipe(
@@ -482,7 +484,7 @@ describe("a call that is made again (invariant 8)", () => {
     })
   )
 
-  it.effect("runs where the failure says that it may pass; what else is in the round does not run again", () =>
+  it.effect("runs if the failure says that it may pass; other calls of the round do not run again", () =>
     Effect.gen(function* () {
       let tries = 0
       let sent = 0
@@ -512,7 +514,7 @@ describe("a call that is made again (invariant 8)", () => {
     })
   )
 
-  it.effect("runs for an error of one's own that says so, and not for one that does not", () =>
+  it.effect("runs for an own error that says so, and not for another one", () =>
     Effect.gen(function* () {
       for (const isRetryable of [true, false]) {
         let tries = 0

@@ -15,7 +15,7 @@ declare const plain: Layer.Layer<ChatModel.ChatModel>
 declare const strict: Schedule.Schedule<number, unknown, NoKey, Keys>
 declare const local: Schedule.Schedule<string, unknown, NoRegion, Region>
 
-// Without schedules and layers of one's own there is nothing to fail with and nothing to need.
+// Without own schedules and layers there are no errors and no services.
 expectTypeOf(ModelRetry.make()).toEqualTypeOf<Middleware.Middleware>()
 expectTypeOf(ModelRetry.make({ within: "1 minute" })).toEqualTypeOf<Middleware.Middleware>()
 expectTypeOf(ModelRetry.make({ schedule: Schedule.recurs(3) })).toEqualTypeOf<Middleware.Middleware>()
@@ -26,7 +26,7 @@ expectTypeOf(ToolTimeout.make({ default: 1000, tools: { a: "1 hour" } })).toEqua
 expectTypeOf(ModelFallback.make([])).toEqualTypeOf<Middleware.Middleware>()
 expectTypeOf(ModelFallback.make([plain])).toEqualTypeOf<Middleware.Middleware>()
 
-// What layers and schedules fail with and need is the middleware's.
+// The middleware has the errors and services of its layers and schedules.
 expectTypeOf(ModelFallback.make([second, plain, third])).toEqualTypeOf<
   Middleware.Middleware<NoKey | NoRegion, Keys | Region>
 >()

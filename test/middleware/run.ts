@@ -1,7 +1,7 @@
 import { Effect, Exit, Fiber, Stream } from "effect"
 import { Agent, AgentEvent, type Middleware } from "effect-deepagents"
 
-/** What the tests of this folder say to an agent. */
+/** The message of the tests of this folder to an agent. */
 export const prompt = "hello"
 
 /** An agent with nothing but this middleware. */
@@ -19,7 +19,7 @@ export const watch = <E, R>(agent: Agent.Agent<string, E, R>) =>
     return { events, exit }
   })
 
-/** What happened of the events that tell of a turn's text, restarts and warnings, one word each. */
+/** The events about a turn's text, restarts and warnings, one word each. */
 export const story = (events: ReadonlyArray<AgentEvent.AgentEvent>): ReadonlyArray<string> =>
   events.flatMap((event) => {
     if (event._tag === "TextDelta") return [event.text]

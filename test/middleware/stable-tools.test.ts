@@ -33,7 +33,7 @@ const agentOf = (
   })
 }
 
-const late = (name: unknown, args: unknown = { n: 1 }) =>
+const callLate = (name: unknown, args: unknown = { n: 1 }) =>
   TestChatModel.calls([{ name: "call_tool", arguments: { name, arguments: args } as never }])
 const call = (name: string, n = 1) => TestChatModel.calls([{ name, arguments: { n } }])
 
@@ -77,10 +77,10 @@ describe("PromptCaching with stableTools", () => {
       )
       assert.deepStrictEqual(read?.[1]?.arguments, { name: "a", arguments: { n: 1 } })
       assert.deepStrictEqual(AgentTest.pairingProblems(result.messages), [])
-    }).pipe(Effect.provide(TestChatModel.script([call("own"), late("a"), call("own"), late("a"), "done"])))
+    }).pipe(Effect.provide(TestChatModel.script([call("own"), callLate("a"), call("own"), callLate("a"), "done"])))
   )
 
-  it.effect("a tool that goes is shown still, and not run; one that comes back is as it was", () =>
+  it.effect("still shows a tool that is gone, and does not run it; a returning tool is as before", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run(agentOf([[a], [], [a]]), "go")
       const requests = yield* TestChatModel.requests
@@ -97,10 +97,10 @@ describe("PromptCaching with stableTools", () => {
       const [notice = ""] = notices(requests[1])
       assert.strictEqual(notice.split("\n").length, 3, "a description can't pass for another line")
       assert.deepStrictEqual(answers(result), ["a 1", "a 2"])
-    }).pipe(Effect.provide(TestChatModel.script([call("a"), late("a", { n: 2 }), "done"])))
+    }).pipe(Effect.provide(TestChatModel.script([call("a"), callLate("a", { n: 2 }), "done"])))
   )
 
-  it.effect("arguments are checked as ever, and whatever else is written is answered", () =>
+  it.effect("checks arguments as ever, and answers any other text", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run(agentOf([[], [a]]), "go")
       const [, wrong, none, itself, text, noName] = answers(result)
@@ -115,11 +115,11 @@ describe("PromptCaching with stableTools", () => {
       Effect.provide(
         TestChatModel.script([
           call("own"),
-          late("a", { n: "x" }),
-          late("x"),
-          late("call_tool"),
-          late("a", "text"),
-          late(7),
+          callLate("a", { n: "x" }),
+          callLate("x"),
+          callLate("call_tool"),
+          callLate("a", "text"),
+          callLate(7),
           "done"
         ])
       )
@@ -142,7 +142,7 @@ describe("PromptCaching with stableTools", () => {
       const result = yield* Agent.run(agentOf([[], [a]], [gate]), "go")
       assert.deepStrictEqual(seen, ["own", "a"])
       assert.deepStrictEqual(answers(result), ["own 1", "no a"])
-    }).pipe(Effect.provide(TestChatModel.script([call("own"), late("a"), "done"])))
+    }).pipe(Effect.provide(TestChatModel.script([call("own"), callLate("a"), "done"])))
   )
 
   it.effect("goes on with the same bytes from a checkpoint, in another process", () =>
@@ -154,23 +154,27 @@ describe("PromptCaching with stableTools", () => {
       const [before, after] = requests.slice(-2)
       assert.deepStrictEqual(after?.tools, before?.tools)
       assert.deepStrictEqual(after?.messages.slice(0, before?.messages.length), before?.messages)
-    }).pipe(Effect.provide(TestChatModel.script([call("own"), late("a"), "done", "done again"])))
+    }).pipe(Effect.provide(TestChatModel.script([call("own"), callLate("a"), "done", "done again"])))
   )
 
-  it.effect("tools are shown as they are when the history changes before what was told, and when too much was", () =>
-    Effect.gen(function* () {
-      const forgetting = Middleware.make({
-        name: "forgetting",
-        wrapModelCall: (request, next) =>
-          next(request.messages.length < 6 ? request : { ...request, messages: request.messages.slice(-2) })
-      })
-      yield* Agent.run(agentOf([[], [a]], [forgetting]), "go")
-      const forgot = toolNames(yield* TestChatModel.requests)
-      assert.deepStrictEqual(forgot, ["own call_tool", "own call_tool", "own call_tool", "own call_tool a"])
-      const many = Array.from({ length: 200 }, (_, n) => dynamic(`t${n}`, "x".repeat(400)))
-      yield* Agent.run(agentOf([[], many]), "go")
-      assert.deepStrictEqual((yield* TestChatModel.requests).at(-1)?.tools.length, 202)
-    }).pipe(Effect.provide(TestChatModel.script([call("own"), late("a"), late("a"), "done", call("own"), "done"])))
+  it.effect(
+    "shows tools as they are when the history changes before the announcements, and when these are too many",
+    () =>
+      Effect.gen(function* () {
+        const forgetting = Middleware.make({
+          name: "forgetting",
+          wrapModelCall: (request, next) =>
+            next(request.messages.length < 6 ? request : { ...request, messages: request.messages.slice(-2) })
+        })
+        yield* Agent.run(agentOf([[], [a]], [forgetting]), "go")
+        const forgot = toolNames(yield* TestChatModel.requests)
+        assert.deepStrictEqual(forgot, ["own call_tool", "own call_tool", "own call_tool", "own call_tool a"])
+        const many = Array.from({ length: 200 }, (_, n) => dynamic(`t${n}`, "x".repeat(400)))
+        yield* Agent.run(agentOf([[], many]), "go")
+        assert.deepStrictEqual((yield* TestChatModel.requests).at(-1)?.tools.length, 202)
+      }).pipe(
+        Effect.provide(TestChatModel.script([call("own"), callLate("a"), callLate("a"), "done", call("own"), "done"]))
+      )
   )
 
   it.effect("the last turn without tools has them in front still, and calls none", () =>
@@ -250,6 +254,6 @@ describe("PromptCaching with stableTools", () => {
       for (const { cacheHints, messages } of yield* TestChatModel.requests) {
         assert.strictEqual(cacheHints.at(-1), messages.length - 1)
       }
-    }).pipe(Effect.provide(TestChatModel.script([call("own"), late("a"), late("a", { n: 2 }), "done"])))
+    }).pipe(Effect.provide(TestChatModel.script([call("own"), callLate("a"), callLate("a", { n: 2 }), "done"])))
   )
 })

@@ -59,7 +59,7 @@ describe("ModelRetry > ModelFallback > ModelTimeout", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.hangAfter("a"), "fine"])))
   )
 
-  it.effect("what an inner middleware has voided already is not voided again", () =>
+  it.effect("does not void again what an inner middleware has voided", () =>
     Effect.gen(function* () {
       const second = TestChatModel.script([overloaded])
       const run = yield* inBackground(watch(agentWith(ModelRetry.make(), ModelFallback.make([second]))))

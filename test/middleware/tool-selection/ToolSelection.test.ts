@@ -52,7 +52,7 @@ const results = (messages: ReadonlyArray<Message.Message>) =>
   messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
 
 describe("ToolSelection", () => {
-  it.effect("what a search finds is told with its description, and offered from the next turn on", () =>
+  it.effect("tells found tools with their descriptions, and offers them from the next turn on", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run(agentWith({ limit: 2 }), "What is the weather in Oslo?")
       assert.deepStrictEqual(offered(yield* TestChatModel.requests), [
@@ -69,7 +69,7 @@ describe("ToolSelection", () => {
     )
   )
 
-  it.effect("a tool that is called may call what the model is not shown", () =>
+  it.effect("a called tool may call tools that the model does not see", () =>
     Effect.gen(function* () {
       const script = Tool.make("run_script", {
         description: "Runs a script over the other tools",
@@ -98,7 +98,7 @@ describe("ToolSelection", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "delete_file" }]), "I can't."])))
   )
 
-  it.effect("what was brought in stays, in the order in which it came, whatever is searched for later", () =>
+  it.effect("selected tools stay, in order of arrival, through all later searches", () =>
     Effect.gen(function* () {
       yield* Agent.run(agentWith({ limit: 1, alwaysOffer: ["ask_user"] }), "Do much")
       const requests = offered(yield* TestChatModel.requests)
@@ -139,7 +139,7 @@ describe("ToolSelection", () => {
     }).pipe(Effect.provide(TestChatModel.script([search("zzzzz"), "ok"])))
   )
 
-  it.effect("preselect brings tools in by what the user said, once a message", () =>
+  it.effect("preselect brings tools in by the user's words, once a message", () =>
     Effect.gen(function* () {
       const handle = yield* Agent.start(agentWith({ preselect: 1 }), "Translate this text")
       yield* handle.followUp("Now book a flight")
@@ -211,7 +211,7 @@ describe("ToolSelection", () => {
     }).pipe(Effect.provide(TestChatModel.script([search("weather"), "I don't know."])))
   )
 
-  const found = (query: string, limit: number) =>
+  const findTools = (query: string, limit: number) =>
     Effect.gen(function* () {
       yield* Agent.run(agentWith({ limit, preselect: limit }), query)
       return offered(yield* TestChatModel.requests)[0]?.slice(1) ?? []
@@ -219,18 +219,18 @@ describe("ToolSelection", () => {
 
   it.effect("ranking: names are read word by word, in any style; names weigh more than descriptions", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual((yield* found("invoice", 3)).toSorted(), [
+      assert.deepStrictEqual((yield* findTools("invoice", 3)).toSorted(), [
         "invoice-cancel",
         "invoice_create",
         "listInvoices"
       ])
-      assert.strictEqual((yield* found("cancel an invoice", 3))[0], "invoice-cancel")
-      assert.strictEqual((yield* found("HTTP", 1))[0], "getHTTPStatus")
-      assert.strictEqual((yield* found("search mail", 1))[0], "searchEmail")
-      assert.strictEqual((yield* found("meeting", 2)).length, 2)
-      assert.strictEqual((yield* found("converting currencies", 1))[0], "convert_currency")
-      assert.deepStrictEqual(yield* found("what is the weather in Oslo", 5), ["get_weather"])
-      assert.deepStrictEqual(yield* found("of the", 5), [])
+      assert.strictEqual((yield* findTools("cancel an invoice", 3))[0], "invoice-cancel")
+      assert.strictEqual((yield* findTools("HTTP", 1))[0], "getHTTPStatus")
+      assert.strictEqual((yield* findTools("search mail", 1))[0], "searchEmail")
+      assert.strictEqual((yield* findTools("meeting", 2)).length, 2)
+      assert.strictEqual((yield* findTools("converting currencies", 1))[0], "convert_currency")
+      assert.deepStrictEqual(yield* findTools("what is the weather in Oslo", 5), ["get_weather"])
+      assert.deepStrictEqual(yield* findTools("of the", 5), [])
     })
   )
 
