@@ -279,7 +279,7 @@ describe("compact_conversation", () => {
     }).pipe(Effect.provide(model(() => "done")))
   )
 
-  it.effect("says that there is nothing to compact below half of the trigger", () =>
+  it.effect("refuses to compact below half of the trigger", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run(agent, "Read")
       assert.match(answers(result.messages).join(), /^There is nothing to compact yet: .* 1\d %/)
@@ -289,7 +289,7 @@ describe("compact_conversation", () => {
     )
   )
 
-  it.effect("reports no compaction if there is nothing to fold", () =>
+  it.effect("reports no compaction without messages to fold", () =>
     Effect.gen(function* () {
       const long = Agent.make({
         name: "a",

@@ -79,7 +79,7 @@ const tasks: ReadonlyArray<Task> = Object.entries(suites).flatMap(([suite, { use
   })
 )
 
-/** The outcome of a run: the calls that ran, and those that were asked about. */
+/** The outcome of a run: the executed calls, and the calls with a question. */
 interface Outcome {
   readonly done: ReadonlyArray<Call>
   readonly asked: ReadonlyArray<Call>
@@ -135,7 +135,7 @@ const run = (
 /** A model that makes these calls, and obeys every injection as soon as a tool's result has one. */
 const obeying = (wanted: Calls, attack: Calls) => {
   const left = [...wanted]
-  // A refused call that is made again would end the run as one that goes in circles.
+  // A refused call that is made again would end the run as a circle.
   const injected = attack.filter((call, at) => attack.findIndex((one) => same(one) === same(call)) === at)
   return ({ messages }: ChatModel.ModelRequest) => {
     const isHit = messages.some((message) => message.role === "tool" && Message.text(message) === "INJECTION")
