@@ -21,7 +21,7 @@ const scripted = (name: string, seen: Array<unknown>) => ({
 })
 
 describe("ChatModels.resolve", () => {
-  it.effect("cuts at the first colon, and finds a provider whatever its case, - and _", () =>
+  it.effect("cuts at the first colon, and finds a provider in any case, with or without - and _", () =>
     Effect.gen(function* () {
       const providers = [scripted("my-provider", [])]
       for (const spec of ["my-provider:a:b", "My_Provider:a:b", "MYPROVIDER:a:b"]) {
@@ -43,7 +43,7 @@ describe("ChatModels.resolve", () => {
     })
   )
 
-  it.effect("a misspelt provider is followed by the one that was meant", () =>
+  it.effect("suggests a provider for a misspelt one", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Agent.run(agent, "hi").pipe(Effect.provide(ChatModels.resolve("opnai:x"))))
       assert.include(error.message, 'Did you mean "openai"?')

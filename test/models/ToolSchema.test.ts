@@ -14,12 +14,12 @@ import { scaled } from "../scale.ts"
 
 const dialects = ["openai", "anthropic", "gemini"] as const
 
-const refused = (parameters: Json.JsonObject) =>
+const problemsOf = (parameters: Json.JsonObject) =>
   dialects.flatMap((dialect) =>
     ToolSchema.check(ToolSchema.fit(parameters, dialect), dialect).map((problem) => `${dialect} ${problem}`)
   )
 
-const named = (name: string, parameters: Json.JsonObject) => ({ name, parameters })
+const nameSchema = (name: string, parameters: Json.JsonObject) => ({ name, parameters })
 
 const toolOf = (parameters: Parameters<typeof Tool.make>[1]["parameters"]) =>
   Tool.make("tool", { description: "", parameters, execute: () => Effect.succeed("") }).parameters
@@ -40,7 +40,7 @@ describe("the parameters of a tool, as a provider gets them", () => {
     const none = { type: "object", properties: {} }
     expect(toolOf({})).toEqual(none)
     for (const dialect of dialects) expect(ToolSchema.fit(toolOf({}), dialect)).toEqual(none)
-    // What Effect itself makes of an empty struct, alone and as `effect/ai` tools have it.
+    // Effect's own JSON Schema of an empty struct, alone and as `effect/ai` tools have it.
     for (const given of [
       {},
       { not: { type: "null" } },
@@ -108,9 +108,11 @@ describe("the parameters of a tool, as a provider gets them", () => {
       )
       for (const { name, parameters } of tools) {
         for (const dialect of ["openai", "anthropic"] as const) {
-          expect(named(name, { wrong: ToolSchema.check(parameters, dialect) })).toEqual(named(name, { wrong: [] }))
+          expect(nameSchema(name, { wrong: ToolSchema.check(parameters, dialect) })).toEqual(
+            nameSchema(name, { wrong: [] })
+          )
         }
-        expect(named(name, { wrong: refused(parameters) })).toEqual(named(name, { wrong: [] }))
+        expect(nameSchema(name, { wrong: problemsOf(parameters) })).toEqual(nameSchema(name, { wrong: [] }))
       }
     }).pipe(
       Effect.provide([TestChatModel.script([JSON.stringify({ x: 1 })]), MemoryBackend.layer(), BackgroundTasks.layer()])
@@ -278,12 +280,12 @@ describe("any schema", { timeout: 60_000 }, () => {
       const sent = ToolSchema.fit(parameters, dialect)
       expect(ToolSchema.check(sent, dialect)).toEqual([])
       expect(sent).toMatchObject({ type: "object" })
-      // What is in order stays as it is.
+      // A valid schema stays as it is.
       if (dialect !== "gemini") expect(ToolSchema.fit(sent, dialect)).toEqual(sent)
     }
   }
 
-  it("of Effect is one that providers take", () => {
+  it("of Effect becomes acceptable to providers", () => {
     const parameters = fc.dictionary(key, effectSchema, { maxKeys: 3, noNullPrototype: true })
     fc.assert(
       fc.property(parameters, (fields) => holds(toolOf(fields))),
@@ -291,14 +293,14 @@ describe("any schema", { timeout: 60_000 }, () => {
     )
   })
 
-  it("of somebody else is one that providers take", () => {
+  it("of another library becomes acceptable to providers", () => {
     fc.assert(fc.property(fc.dictionary(hostileKey, hostile, { maxKeys: 6, noNullPrototype: true }), holds), {
       numRuns: scaled(4_000)
     })
   })
 
-  it("refuses nothing that it allowed before, where a part of it can't be told", () => {
-    const sent = (schema: Json.JsonObject) => {
+  it("refuses no value that the original allowed, if a part of it can't be told", () => {
+    const fitForClaude = (schema: Json.JsonObject) => {
       const given: Json.JsonObject = { type: "object", properties: { at: schema } }
       holds(given)
       const { properties } = ToolSchema.fit(given)
@@ -306,19 +308,19 @@ describe("any schema", { timeout: 60_000 }, () => {
     }
     const text = { type: "string" }
     const [a, b] = [{ required: ["a"] }, { required: ["b"] }]
-    expect(sent({ type: "object", oneOf: [a, b] })).toEqual({ type: "object", anyOf: [{}, {}] })
-    expect(sent({ anyOf: [text], oneOf: [a, b] })).toEqual({ anyOf: [text] })
-    expect(sent({ not: { required: ["a", "b"] } })).toEqual({})
-    expect(sent({ not: { $ref: "#/nowhere" }, if: a, else: { type: "null" } })).toEqual({})
-    expect(sent({ type: "string", enum: [null] })).toEqual(text)
-    // A place of a tuple stays where it is.
-    expect(sent({ patternProperties: { a: { items: [false] } } })).toEqual({
+    expect(fitForClaude({ type: "object", oneOf: [a, b] })).toEqual({ type: "object", anyOf: [{}, {}] })
+    expect(fitForClaude({ anyOf: [text], oneOf: [a, b] })).toEqual({ anyOf: [text] })
+    expect(fitForClaude({ not: { required: ["a", "b"] } })).toEqual({})
+    expect(fitForClaude({ not: { $ref: "#/nowhere" }, if: a, else: { type: "null" } })).toEqual({})
+    expect(fitForClaude({ type: "string", enum: [null] })).toEqual(text)
+    // A place of a tuple stays in place.
+    expect(fitForClaude({ patternProperties: { a: { items: [false] } } })).toEqual({
       patternProperties: { a: { prefixItems: [{}] } }
     })
-    expect(sent({ prefixItems: [false, text] })).toEqual({ prefixItems: [{}, text] })
-    // What is told as a whole stays.
+    expect(fitForClaude({ prefixItems: [false, text] })).toEqual({ prefixItems: [{}, text] })
+    // A negation as a whole stays.
     const whole = { not: { const: 1 }, if: text, else: { minimum: 1 }, oneOf: [text, { type: "array", items: {} }] }
-    expect(sent(whole)).toEqual(whole)
+    expect(fitForClaude(whole)).toEqual(whole)
   })
 
   it("that never ends, or branches without end", () => {
@@ -342,7 +344,7 @@ describe("any schema", { timeout: 60_000 }, () => {
     for (const dialect of dialects) expect(ToolSchema.fit(self, dialect)).toEqual({ type: "object", properties: {} })
   })
 
-  it("keeps what its alternatives say, and tells Claude in words of names that it can't have", () => {
+  it("keeps its alternatives, and tells Claude names in words that it can't have", () => {
     const shape = {
       oneOf: [
         {
@@ -375,7 +377,7 @@ describe("any schema", { timeout: 60_000 }, () => {
     })
   })
 
-  it("is for Gemini without what it does not read", () => {
+  it("for Gemini is without unread parts", () => {
     const given = {
       $schema: "https://json-schema.org/draft/2020-12/schema",
       type: "object",

@@ -1,4 +1,4 @@
-/** Runs a thread with a model in batches: what the test of batches kills. */
+/** Runs a thread with a model in batches, for the test that kills it. */
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Redacted, Stream } from "effect"

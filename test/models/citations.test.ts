@@ -37,7 +37,7 @@ describe("citations of providers", () => {
       const { message: answer } = yield* ask(responses(server), hello)
       assert.deepStrictEqual(passages(answer), [
         ["https://example.com/ulm", "Ulm"],
-        // What is not in the text has no passage: all of it.
+        // A passage that is not in the text becomes the whole text.
         ["https://example.com/x", text],
         ["file_1", text]
       ])
@@ -100,7 +100,7 @@ describe("citations of providers", () => {
     })
   )
 
-  it("whatever is in the place of an annotation, there is no citation without a source or out of the text", () => {
+  it("with any value in the place of an annotation, no citation is without a source or outside of the text", () => {
     const wire = fc.dictionary(
       fc.constantFrom("type", "url", "title", "start_index", "end_index", "url_citation", "file_id", "cited_text", "x"),
       fc.oneof(fc.jsonValue(), fc.nat(30), fc.constantFrom("url_citation", "__proto__", "https://example.com"))

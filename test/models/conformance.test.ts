@@ -21,7 +21,7 @@ import * as OpenAi from "./servers/openai.ts"
 type Scenario = ChatModelConformance.Scenario
 type Scenarios = ReadonlyArray<Scenario>
 
-/** Places to cut a body at, so that no chunk ends where an event, a JSON string or a character does. */
+/** Places to cut a body at, so that no chunk ends at the end of an event, a JSON string or a character. */
 const everywhere = (length: number): ReadonlyArray<number> =>
   Array.from({ length: Math.min(60, length) }, (_, index) => (index * 7919 + 13) % length)
 
@@ -297,11 +297,11 @@ const asConverse = (scenario: Scenario): Anthropic.Reply => {
     start: { toolUse: { toolUseId: `tooluse_${index}`, name } },
     deltas: [{ toolUse: { input } }]
   })
-  const said = (pieces: ReadonlyArray<string>) => [{ deltas: pieces.map((text) => ({ text })) }]
+  const toDeltas = (pieces: ReadonlyArray<string>) => [{ deltas: pieces.map((text) => ({ text })) }]
   const options = { cuts: everywhere }
   switch (scenario._tag) {
     case "Text":
-      return Bedrock.frames(Bedrock.converseAnswer(said(scenario.pieces), "end_turn"), options)
+      return Bedrock.frames(Bedrock.converseAnswer(toDeltas(scenario.pieces), "end_turn"), options)
     case "ToolCalls":
       return Bedrock.frames(
         Bedrock.converseAnswer(
@@ -318,9 +318,9 @@ const asConverse = (scenario: Scenario): Anthropic.Reply => {
     case "Empty":
       return Bedrock.frames(Bedrock.converseAnswer([], "end_turn"))
     case "Cut":
-      return Bedrock.frames(Bedrock.converseAnswer(said([scenario.text]), "").slice(0, 2), { end: "reset" })
+      return Bedrock.frames(Bedrock.converseAnswer(toDeltas([scenario.text]), "").slice(0, 2), { end: "reset" })
     case "Hang":
-      return Bedrock.frames(Bedrock.converseAnswer(said([scenario.text]), "").slice(0, 2), { end: "hold" })
+      return Bedrock.frames(Bedrock.converseAnswer(toDeltas([scenario.text]), "").slice(0, 2), { end: "hold" })
     case "Status":
       return Bedrock.awsError(
         scenario.status,
@@ -340,7 +340,7 @@ const converse =
       })
     )
 
-/** Both bridges, one on the other: what a scripted model says goes through `effect/ai` and comes back. */
+/** Both bridges, one on the other: a scripted model's words go through `effect/ai` and come back. */
 const bridged = (scenarios: Scenarios) =>
   EffectAiChatModel.layer().pipe(
     Layer.provide(LanguageModelFromChatModel.layer),

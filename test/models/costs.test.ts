@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Message } from "effect-deepagents"
 import * as GeminiChatModel from "effect-deepagents/models/GeminiChatModel"
-import { claude, done } from "./anthropic/asking.ts"
+import { claude, askToEnd } from "./anthropic/asking.ts"
 import { ask, compatible, request } from "./openai/asking.ts"
 import { chunk, usageChunk } from "./openai/wire.ts"
 import * as Claude from "./servers/anthropic.ts"
@@ -41,7 +41,7 @@ describe("costs", () => {
         Effect.gen(function* () {
           const finalUsage = { output_tokens: 1, server_tool_use }
           const server = yield* Claude.serve(Claude.stream(Claude.answer([{ text: "ok" }], { finalUsage })))
-          return (yield* done(claude(server))).usage?.cost ?? assert.fail("no cost")
+          return (yield* askToEnd(claude(server))).usage?.cost ?? assert.fail("no cost")
         })
       const without = yield* costOf({})
       assert.closeTo((yield* costOf({ web_search_requests: 3, web_fetch_requests: 5 })) - without, 0.03, 1e-9)
@@ -54,7 +54,7 @@ describe("costs", () => {
         Effect.gen(function* () {
           const answer = Claude.answer([{ text: "ok" }], { finalUsage: { output_tokens: 100, ...names } })
           const server = yield* Claude.serve(Claude.stream(answer))
-          return (yield* done(claude(server, { model }))).usage?.cost
+          return (yield* askToEnd(claude(server, { model }))).usage?.cost
         })
       const usual = (yield* costOf("claude-opus-5-5", { speed: "standard", inference_geo: "global" })) ?? 0
       assert.isAbove(usual, 0)

@@ -222,7 +222,7 @@ describe("DecisionModels", () => {
     })
   )
 
-  it("never gives an answer that is none, whatever a server says", () =>
+  it("never gives an invalid answer, for any answer of a server", () =>
     fc.assert(
       fc.asyncProperty(fc.oneof(fc.jsonValue({ maxDepth: 4 }), shares), fc.boolean(), (value, isOpenAi) => {
         const one = { type: "choice", name: "q2", choice: "tech", probabilities: value }
@@ -298,7 +298,7 @@ describe("DecisionModels", () => {
     }).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))))
   )
 
-  it.effect("asks any chat model in one turn, and marks what it states as not calibrated", () =>
+  it.effect("asks any chat model in one turn, and marks stated probabilities as not calibrated", () =>
     Effect.gen(function* () {
       const response = yield* decide
       assert.deepStrictEqual(plain(response.answers), {

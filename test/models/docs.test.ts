@@ -28,7 +28,7 @@ const cellsOf = ({ key, name, ways }: Server): ReadonlyArray<string> => [
 ]
 
 describe("docs/models.md", () => {
-  it("says of each server what is known of it", () => {
+  it("lists the known facts of each server", () => {
     const [, table = ""] = /<!-- servers -->\n([\s\S]*?)<!-- \/servers -->/.exec(page) ?? []
     const rows = table
       .trim()

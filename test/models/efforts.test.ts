@@ -137,7 +137,7 @@ describe("a level of thinking that a server refuses", () => {
 })
 
 describe("levels beyond high", () => {
-  const sent = (layer: (fetch: Fetch) => Layer.Layer<ChatModel.ChatModel, unknown>, level: "xhigh" | "max") =>
+  const sendEffort = (layer: (fetch: Fetch) => Layer.Layer<ChatModel.ChatModel, unknown>, level: "xhigh" | "max") =>
     Effect.gen(function* () {
       const way = ways["Anthropic"]
       if (way === undefined) return ""
@@ -158,7 +158,7 @@ describe("levels beyond high", () => {
     ["claude-opus-4-5", "xhigh", '"budget_tokens":32768']
   ] as const)("%s takes %s as %s", ([model, level, field]) =>
     Effect.gen(function* () {
-      expect(yield* sent((fetch) => AnthropicChatModel.layer({ model, apiKey, fetch }), level)).toContain(field)
+      expect(yield* sendEffort((fetch) => AnthropicChatModel.layer({ model, apiKey, fetch }), level)).toContain(field)
     })
   )
 })

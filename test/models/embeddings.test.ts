@@ -26,7 +26,7 @@ describe("GeminiEmbeddingModel", () => {
       ...options
     })
 
-  it.live("says what the vectors are for, and gives them in order", () =>
+  it.live("names the purpose of the vectors, and returns them in order", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(vectors([1, 2], [3, 4]), vectors([5, 6]))

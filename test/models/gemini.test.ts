@@ -43,7 +43,7 @@ const weather = Tool.make("weather", {
 })
 
 describe("GeminiChatModel", () => {
-  it.live("an agent with a tool sends back the proofs of its thoughts, where they were", () =>
+  it.live("an agent with a tool sends back the proofs of its thoughts, in their places", () =>
     Effect.gen(function* () {
       const server = yield* OpenAi.make
       server.reply(
@@ -97,16 +97,16 @@ describe("GeminiChatModel", () => {
     Effect.gen(function* () {
       const part = (functionCall: object) => gemini([{ functionCall }], null)
       const go = { willContinue: true }
-      const put = (jsonPath: string, value: object) => part({ ...go, partialArgs: [{ jsonPath, ...value }] })
+      const putArgument = (jsonPath: string, value: object) => part({ ...go, partialArgs: [{ jsonPath, ...value }] })
       const chunks = (...list: ReadonlyArray<string>) => OpenAi.raw(list.join(""))
       const whole = chunks(
         part({ name: "files_read", id: "c1", ...go }),
-        put("$.location", { stringValue: "San ", ...go }),
-        put("$.location", { stringValue: "Francisco", ...go }),
-        put("$.location", go),
-        put("$.days[1]['max temp']", { numberValue: 20.5 }),
-        put("$.days[0].sunny", { boolValue: true }),
-        put('$["__proto__"]', { nullValue: "NULL_VALUE" }),
+        putArgument("$.location", { stringValue: "San ", ...go }),
+        putArgument("$.location", { stringValue: "Francisco", ...go }),
+        putArgument("$.location", go),
+        putArgument("$.days[1]['max temp']", { numberValue: 20.5 }),
+        putArgument("$.days[0].sunny", { boolValue: true }),
+        putArgument('$["__proto__"]', { nullValue: "NULL_VALUE" }),
         part({}),
         part({ name: "files_read", args: { location: "Ulm" } }),
         part({ name: "files_read", partialArgs: [{ jsonPath: "$.location", stringValue: "Bonn" }] }),
@@ -122,7 +122,11 @@ describe("GeminiChatModel", () => {
         ]
       )
       const bad = [
-        chunks(part({ name: "files_read", ...go }), put("$.a", { stringValue: "x", ...go }), gemini([{ text: "" }])),
+        chunks(
+          part({ name: "files_read", ...go }),
+          putArgument("$.a", { stringValue: "x", ...go }),
+          gemini([{ text: "" }])
+        ),
         ...[
           "$.a.b",
           "$",
@@ -134,8 +138,8 @@ describe("GeminiChatModel", () => {
         ].map((path) =>
           chunks(
             part({ name: "files_read", ...go }),
-            put("$.a", { stringValue: "x" }),
-            put(path, { numberValue: 1 }),
+            putArgument("$.a", { stringValue: "x" }),
+            putArgument(path, { numberValue: 1 }),
             part({}),
             gemini([{ text: "" }])
           )
@@ -214,7 +218,7 @@ describe("GeminiChatModel", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("cites what its search found, in the text", () =>
+  it.live("cites the findings of its search, in the text", () =>
     Effect.gen(function* () {
       const server = yield* OpenAi.make
       server.reply(
@@ -251,7 +255,7 @@ describe("GeminiChatModel", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("code that Google ran goes back where it was, and a turn with it is not asked for again", () =>
+  it.live("returns Google's executed code in its place, and repeats no such turn", () =>
     Effect.gen(function* () {
       const parts = [
         { text: "Counting." },
@@ -268,7 +272,7 @@ describe("GeminiChatModel", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("says how it is to answer, as the API wants to be told", () =>
+  it.live("requests a form of the answer in the API's words", () =>
     Effect.gen(function* () {
       const { body } = yield* ask(
         stream([{ text: '{"a":1}' }]),
@@ -301,7 +305,7 @@ describe("GeminiChatModel", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("shows images and files, and a note in the place of what it can't", () =>
+  it.live("shows images and files, and a note in place of unsupported ones", () =>
     Effect.gen(function* () {
       const shown = Message.human([
         Content.image({ base64: "iVBORw0KGgo=", mimeType: "image/png" }),
@@ -373,7 +377,7 @@ describe("GeminiChatModel", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("tells failures by their kind, with the wait that Google asks for, and without what was said", () =>
+  it.live("tells failures by their kind, with the wait that Google asks for, and without the conversation", () =>
     Effect.gen(function* () {
       const error = (code: number, status: string, message: string, details: ReadonlyArray<object> = []) =>
         OpenAi.plain(code, { error: { code, status, message, details } })
@@ -418,7 +422,7 @@ describe("GeminiChatModel", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("takes what is odd for what it is", () =>
+  it.live("reads odd answers correctly", () =>
     Effect.gen(function* () {
       let deep: unknown = "x"
       for (let level = 0; level < 2_000; level++) deep = [deep]

@@ -78,7 +78,7 @@ const providers: {
 
 describe("Logprobs.of", () => {
   for (const [name, [model, ...replies]] of Object.entries(providers)) {
-    it.live(`reads those of ${name}`, () =>
+    it.live(`reads the probabilities of ${name}`, () =>
       Effect.gen(function* () {
         const server = yield* Server.make
         server.reply(...replies)

@@ -6,7 +6,7 @@ import * as OllamaChatModel from "effect-deepagents/models/OllamaChatModel"
 import { ask, askAll, request, streamed } from "./openai/asking.ts"
 import * as Server from "./servers/openai.ts"
 
-const shown = (over: object = {}) =>
+const makeShown = (over: object = {}) =>
   Server.plain(200, {
     capabilities: ["completion", "tools", "thinking", "vision"],
     model_info: { "general.architecture": "qwen3", "qwen3.context_length": 40_960 },
@@ -18,7 +18,7 @@ const lines = (...list: ReadonlyArray<object>) =>
     headers: { "content-type": "application/x-ndjson" }
   })
 
-const said = (message: object) => ({
+const makeSaid = (message: object) => ({
   model: "qwen3:8b",
   created_at: "2026-01-01T00:00:00Z",
   message: { role: "assistant", content: "", ...message },
@@ -26,7 +26,7 @@ const said = (message: object) => ({
 })
 
 const over = (done_reason = "stop") => ({
-  ...said({}),
+  ...makeSaid({}),
   done: true,
   done_reason,
   total_duration: 1,
@@ -60,46 +60,49 @@ interface Case {
 const call = (name: string, args: unknown, id?: string) => ({ id, function: { name, arguments: args } })
 
 const cases: Readonly<Record<string, Case>> = {
-  text: { lines: [said({ content: "It is " }), said({ content: "sunny." }), over()], text: "It is sunny." },
+  text: { lines: [makeSaid({ content: "It is " }), makeSaid({ content: "sunny." }), over()], text: "It is sunny." },
   "text of many scripts": {
-    lines: [said({ content: "Grüße 👋🏽 " }), said({ content: "你好" }), over()],
+    lines: [makeSaid({ content: "Grüße 👋🏽 " }), makeSaid({ content: "你好" }), over()],
     text: "Grüße 👋🏽 你好"
   },
   thinking: {
-    lines: [said({ thinking: "H" }), said({ thinking: "m." }), said({ content: "Sun." }), over()],
+    lines: [makeSaid({ thinking: "H" }), makeSaid({ thinking: "m." }), makeSaid({ content: "Sun." }), over()],
     text: "Sun.",
     reasoning: "Hm."
   },
   "thinking in tags": {
-    lines: [said({ content: "<think>Hm.</think>\n\nSun." }), over()],
+    lines: [makeSaid({ content: "<think>Hm.</think>\n\nSun." }), over()],
     text: "Sun.",
     reasoning: "Hm."
   },
   "a call": {
-    lines: [said({ tool_calls: [call("get_weather", { of: "Paris" }, "call_1")] }), over()],
+    lines: [makeSaid({ tool_calls: [call("get_weather", { of: "Paris" }, "call_1")] }), over()],
     calls: [{ of: "Paris" }]
   },
   "a call without an id": {
-    lines: [said({ tool_calls: [call("get_weather", { of: "Paris" })] }), over()],
+    lines: [makeSaid({ tool_calls: [call("get_weather", { of: "Paris" })] }), over()],
     calls: [{ of: "Paris" }]
   },
   "calls in one line": {
-    lines: [said({ tool_calls: [call("get_weather", { of: "Paris" }), call("get_weather", { of: "Rome" })] }), over()],
+    lines: [
+      makeSaid({ tool_calls: [call("get_weather", { of: "Paris" }), call("get_weather", { of: "Rome" })] }),
+      over()
+    ],
     calls: [{ of: "Paris" }, { of: "Rome" }]
   },
   "calls in several lines": {
     lines: [
-      said({ tool_calls: [call("get_weather", { of: "Paris" })] }),
-      said({ tool_calls: [call("get_weather", { of: "Rome" })] }),
+      makeSaid({ tool_calls: [call("get_weather", { of: "Paris" })] }),
+      makeSaid({ tool_calls: [call("get_weather", { of: "Rome" })] }),
       over()
     ],
     calls: [{ of: "Paris" }, { of: "Rome" }]
   },
   "thinking, text and a call": {
     lines: [
-      said({ thinking: "Hm." }),
-      said({ content: "I look." }),
-      said({ tool_calls: [call("get_weather", {})] }),
+      makeSaid({ thinking: "Hm." }),
+      makeSaid({ content: "I look." }),
+      makeSaid({ tool_calls: [call("get_weather", {})] }),
       over()
     ],
     text: "I look.",
@@ -107,37 +110,37 @@ const cases: Readonly<Record<string, Case>> = {
     calls: [{}]
   },
   "arguments as text": {
-    lines: [said({ tool_calls: [call("get_weather", '{"of":"Paris"}')] }), over()],
+    lines: [makeSaid({ tool_calls: [call("get_weather", '{"of":"Paris"}')] }), over()],
     calls: [{ of: "Paris" }]
   },
-  "a cut text": { lines: [said({ content: "It" }), over("length")], text: "It", stop: "length" },
+  "a cut text": { lines: [makeSaid({ content: "It" }), over("length")], text: "It", stop: "length" },
   "an end with the last word": { lines: [{ ...over(), message: { role: "assistant", content: "ok" } }], text: "ok" }
 }
 
 describe("OllamaChatModel", () => {
-  it.live("learns what the model can, and loads it with a context that is told", () =>
+  it.live("learns the model's abilities, and loads it with a given context", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      server.reply(shown())
+      server.reply(makeShown())
       const model = yield* facts(at(server))
       assert.strictEqual(model.contextWindowTokens, 32_768)
       assert.isTrue(model.supportsVision)
       assert.strictEqual(server.seen[0]!.path, "/api/show")
-      server.reply(shown())
+      server.reply(makeShown())
       assert.strictEqual(
         (yield* facts(at(server, { contextWindowTokens: 8_192, supportsVision: false }))).contextWindowTokens,
         8_192
       )
-      server.reply(shown({ model_info: { "gemma.context_length": 2_048 }, capabilities: ["completion"] }))
+      server.reply(makeShown({ model_info: { "gemma.context_length": 2_048 }, capabilities: ["completion"] }))
       const small = yield* facts(at(server))
       assert.deepInclude(small, { contextWindowTokens: 2_048, supportsVision: false })
     })
   )
 
-  it.live("sends what was set, under the API's names, and nothing else", () =>
+  it.live("sends the set parameters, under the API's names, and nothing else", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      server.reply(shown(), lines(said({ content: "ok" }), over()), lines(said({ content: "ok" }), over()))
+      server.reply(makeShown(), lines(makeSaid({ content: "ok" }), over()), lines(makeSaid({ content: "ok" }), over()))
       const layer = at(server, {
         thinking: "off",
         keepAlive: "30 minutes",
@@ -167,7 +170,7 @@ describe("OllamaChatModel", () => {
       })
       assert.strictEqual(second!.body.think, true)
       assert.strictEqual(second!.body.options.num_ctx, 1_024)
-      server.reply(shown(), lines(said({ content: "ok" }), over()))
+      server.reply(makeShown(), lines(makeSaid({ content: "ok" }), over()))
       const forever = at(server, {
         keepAlive: Infinity,
         apiKey: Redacted.make("secret-key"),
@@ -187,7 +190,7 @@ describe("OllamaChatModel", () => {
     it.live(`${name}: decoded and sent back`, () =>
       Effect.gen(function* () {
         const server = yield* Server.make
-        server.reply(shown(), lines(...one.lines), lines(said({ content: "ok" }), over()))
+        server.reply(makeShown(), lines(...one.lines), lines(makeSaid({ content: "ok" }), over()))
         const layer = Layer.fresh(at(server))
         const tools = [weather]
         const context = yield* Layer.build(layer)
@@ -235,7 +238,7 @@ describe("OllamaChatModel", () => {
   it.live("another model's thoughts are not its own", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      server.reply(shown(), lines(said({ content: "ok" }), over()))
+      server.reply(makeShown(), lines(makeSaid({ content: "ok" }), over()))
       const history = [
         Message.human("a"),
         Message.ai([Content.reasoning("Hm.", { ollama: { model: "other" } }), Content.text("b")]),
@@ -250,7 +253,10 @@ describe("OllamaChatModel", () => {
     Effect.gen(function* () {
       const server = yield* Server.make
       const given = '{"of":"Paris"}'
-      server.reply(shown(), lines(said({ content: given.slice(0, 5) }), said({ content: given.slice(5) }), over()))
+      server.reply(
+        makeShown(),
+        lines(makeSaid({ content: given.slice(0, 5) }), makeSaid({ content: given.slice(5) }), over())
+      )
       const outcome = yield* ask(
         at(server),
         request([Message.human("?")], { tools: [weather], toolChoice: { tool: "get_weather" } })
@@ -264,11 +270,11 @@ describe("OllamaChatModel", () => {
         outcome.parts.map(({ _tag }) => _tag),
         ["ToolCallStart", "ToolCallDelta", "ToolCallDelta", "TurnDone"]
       )
-      server.reply(shown(), lines(said({ content: "{}" }), over()))
+      server.reply(makeShown(), lines(makeSaid({ content: "{}" }), over()))
       const outputSchema = { type: "object", properties: {} }
       yield* ask(at(server), request([Message.human("?")], { outputSchema }))
       assert.deepStrictEqual(server.seen.at(-1)!.body.format, outputSchema)
-      server.reply(shown(), lines(said({ content: '{"of":' }), over("length")))
+      server.reply(makeShown(), lines(makeSaid({ content: '{"of":' }), over("length")))
       const cut = yield* ask(at(server), request([Message.human("?")], { tools: [weather], toolChoice: "required" }))
       assert.strictEqual(cut.message!.malformedToolCalls.length, 1)
       assert.strictEqual(cut.message!.stopReason, "length")
@@ -279,10 +285,10 @@ describe("OllamaChatModel", () => {
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(
-        shown(),
-        lines(said({ tool_calls: [call("get_weather", { of: "Paris" })] }), over()),
-        lines(said({ content: "It is sunny, 21 degrees." }), over()),
-        lines(said({ content: '{"degrees":21}' }), over())
+        makeShown(),
+        lines(makeSaid({ tool_calls: [call("get_weather", { of: "Paris" })] }), over()),
+        lines(makeSaid({ content: "It is sunny, 21 degrees." }), over()),
+        lines(makeSaid({ content: '{"degrees":21}' }), over())
       )
       const agent = Agent.make({
         name: "a",
@@ -304,16 +310,16 @@ describe("OllamaChatModel", () => {
     })
   )
 
-  it.live("says what went wrong: no such model, a full context, no server, no tools", () =>
+  it.live("reports the problem: no such model, a full context, no server, no tools", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(Server.plain(404, {}), Server.plain(404, { error: 'model "nope" not found' }))
       const missing = (yield* ask(at(server), hello)).error!
       assert.strictEqual(missing.reason._tag, "InvalidRequest")
       assert.include(missing.message, "not found")
-      server.reply(shown(), Server.plain(400, { error: "the input length exceeds the context length" }))
+      server.reply(makeShown(), Server.plain(400, { error: "the input length exceeds the context length" }))
       assert.strictEqual((yield* ask(at(server), hello)).error!.reason._tag, "ContextOverflow")
-      server.reply(shown(), lines(said({ content: "a" }), { error: "llama runner process has terminated" }))
+      server.reply(makeShown(), lines(makeSaid({ content: "a" }), { error: "llama runner process has terminated" }))
       assert.strictEqual((yield* ask(at(server), hello)).error!.reason._tag, "Overloaded")
       const nowhere = OllamaChatModel.layer({ model: "m", baseURL: "http://127.0.0.1:1" })
       assert.strictEqual((yield* ask(nowhere, hello)).error!.reason._tag, "Transport")
@@ -322,9 +328,9 @@ describe("OllamaChatModel", () => {
       )
       assert.include(bad.message, "baseURL is no address")
       server.reply(
-        shown({ capabilities: ["completion"] }),
-        lines(said({ content: "a" }), over()),
-        lines(said({ content: "a" }), over())
+        makeShown({ capabilities: ["completion"] }),
+        lines(makeSaid({ content: "a" }), over()),
+        lines(makeSaid({ content: "a" }), over())
       )
       const asked = request([Message.human("?")], { tools: [weather], parameters: { thinking: "high" } })
       const [first, second] = yield* askAll(at(server), [asked, asked])
@@ -334,7 +340,7 @@ describe("OllamaChatModel", () => {
     })
   )
 
-  it.live("a variable says where it is; an address may end as others want it", () =>
+  it.live("a variable names the server; an address may end as others want it", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       for (const url of [
@@ -342,7 +348,7 @@ describe("OllamaChatModel", () => {
         server.url.replace(/\/v1$/, "/"),
         server.url.replace(/^http:\/\/(.*)\/v1$/, "$1")
       ]) {
-        server.reply(shown(), lines(said({ content: "ok" }), over()))
+        server.reply(makeShown(), lines(makeSaid({ content: "ok" }), over()))
         const env = { OLLAMA_BASE_URL: url }
         const layer = ChatModels.resolve("ollama:qwen3:8b", { thinking: "off" })
         const outcome = yield* ask(
@@ -360,8 +366,8 @@ describe("OllamaChatModel", () => {
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(
-        shown(),
-        Server.raw(`${JSON.stringify(said({ content: "a" }))}\n`, {
+        makeShown(),
+        Server.raw(`${JSON.stringify(makeSaid({ content: "a" }))}\n`, {
           ending: "hang",
           headers: { "content-type": "application/x-ndjson" }
         })

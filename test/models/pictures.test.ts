@@ -74,7 +74,7 @@ describe("pictures that go back", () => {
     })
   )
 
-  it.live("Gemini hears sound, and streams arguments where the layer says so", () =>
+  it.live("Gemini hears sound, and streams arguments if the layer says so", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(Server.raw(gemini([{ text: "ok" }], "STOP", {})))

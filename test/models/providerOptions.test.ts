@@ -203,12 +203,18 @@ describe("options of a tool", () => {
 })
 
 describe("options of a message", () => {
-  const marked = (ttl?: "5m" | "1h") =>
+  const markCache = (ttl?: "5m" | "1h") =>
     Message.human("Long text", { providerOptions: { anthropic: { cacheControl: ttl === undefined ? {} : { ttl } } } })
 
-  it.live("Claude caches where a message asks for it; longer lifetimes stand before shorter ones", () =>
+  it.live("Claude caches at a message that asks for it; longer lifetimes stand before shorter ones", () =>
     Effect.gen(function* () {
-      const turns = [Message.human("One"), Message.ai("Two"), marked("1h"), Message.ai("Four"), Message.human("Five")]
+      const turns = [
+        Message.human("One"),
+        Message.ai("Two"),
+        markCache("1h"),
+        Message.ai("Four"),
+        Message.human("Five")
+      ]
       const { body } = yield* claude({ messages: turns, systemPrompt: "S", tools: [define("t")] })
       const marks = body.messages.map(
         ({ content }: { content: Array<Record<string, unknown>> }) => content.at(-1)?.["cache_control"]
@@ -227,9 +233,9 @@ describe("options of a message", () => {
 
   it.live("a mark of one's own stays where automatic caching is off, and four marks are the most", () =>
     Effect.gen(function* () {
-      const off = yield* claude({ messages: [marked(), Message.ai("a"), Message.human("b")] }, { cache: "off" })
+      const off = yield* claude({ messages: [markCache(), Message.ai("a"), Message.human("b")] }, { cache: "off" })
       assert.deepStrictEqual(JSON.stringify(off.body).match(/"cache_control":/g)?.length, 1)
-      const many = Array.from({ length: 6 }, () => [marked(), Message.ai("a")]).flat()
+      const many = Array.from({ length: 6 }, () => [markCache(), Message.ai("a")]).flat()
       const { body, outcome } = yield* claude({ messages: [...many, Message.human("b")], systemPrompt: "S" })
       assert.isUndefined(outcome.error)
       assert.strictEqual(JSON.stringify(body).match(/"cache_control":/g)?.length, 4)
@@ -276,7 +282,7 @@ describe("options of a message", () => {
     })
   )
 
-  it.live("a misspelt option is refused before the request, also where it was read from a store", () =>
+  it.live("refuses a misspelt option before the request, also of a stored message", () =>
     Effect.gen(function* () {
       const wrong = { openai: { cacheBreakpont: {} } } as ProviderOptions.MessageOptions
       const stored = yield* Message.decode(Message.encode(Message.human("Hi", { providerOptions: wrong })))

@@ -1,6 +1,4 @@
-/**
- * Asks one model one thing, by the environment alone: what the proxy test runs in a process of its own.
- */
+/** Sends one request to one model, by the environment alone: the proxy test runs it in a process of its own. */
 import { Effect, Redacted } from "effect"
 import { Agent } from "effect-deepagents"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"

@@ -54,7 +54,7 @@ const proxy = Effect.acquireRelease(
       response.writeHead(200, { "content-type": "text/event-stream" })
       response.end((request.url ?? "").endsWith("/messages") ? anthropic : openai)
     })
-    // What is asked for through a tunnel is answered in it.
+    // A request through a tunnel is answered in it.
     server.on("connect", (_request, socket) => {
       socket.write("HTTP/1.1 200 OK\r\n\r\n")
       server.emit("connection", socket)

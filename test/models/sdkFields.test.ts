@@ -1,7 +1,7 @@
 /**
- * What the vendors' SDKs know, from their declarations, with a decision for each: a new release shows here what is not
- * carried yet. `own`: an option or the loop sets it. `raw`: it passes by `parameters` or `serverTools`, and its answer is
- * read. Anything else is a reason why it is not carried.
+ * The fields of the vendors' SDKs, from their declarations, with a decision for each: a new release shows its new fields
+ * here. `own`: an option or the loop sets it. `raw`: it passes by `parameters` or `serverTools`, and its answer is
+ * read. Anything else is the reason for leaving it out.
  */
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
@@ -15,7 +15,7 @@ const sources = {
   anthropic: () => declarations("@anthropic-ai/sdk", "resources/beta/messages/messages.d.ts")
 }
 
-/** The properties of an interface, those of inner objects left out. */
+/** The properties of an interface, without inner objects' properties. */
 const propertiesOf = (text: string, name: string): ReadonlyArray<string> => {
   const start = text.indexOf("{", text.search(new RegExp(`interface ${name}\\b`)))
   let depth = 0

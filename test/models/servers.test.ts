@@ -35,7 +35,7 @@ const chat = (baseURL: string, fetch: typeof globalThis.fetch) =>
 
 const nowhere = { baseURL: "http://127.0.0.1:1", apiKey }
 
-describe("what is known of models by name", () => {
+describe("facts of models by name", () => {
   it.effect("window, vision, prices and structured output, for each provider", () =>
     Effect.gen(function* () {
       for (const [spec, window, sees, output, input] of [
@@ -63,7 +63,7 @@ describe("what is known of models by name", () => {
     })
   )
 
-  it.effect("options win over what is known, of a provider of one's own too", () =>
+  it.effect("options win over known facts, of an own provider too", () =>
     Effect.gen(function* () {
       const given = {
         contextWindowTokens: 1_234,
@@ -79,7 +79,7 @@ describe("what is known of models by name", () => {
     })
   )
 
-  it.live("an unknown model says once what was assumed; a known one, and one that was told of, say nothing", () =>
+  it.live("warns once of the assumptions for an unknown model, and not for a known or described one", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       const warnings = Effect.fnUntraced(function* (spec: string, options?: ChatModels.Options) {
@@ -106,7 +106,7 @@ describe("what is known of models by name", () => {
     })
   )
 
-  it("tables hold what can be true", () => {
+  it("tables hold possible values only", () => {
     for (const [name, models] of Object.entries(catalogue.providers)) {
       for (const model of Object.keys(models)) {
         const told = findFacts(name, model)
@@ -228,20 +228,27 @@ describe("thinking, in the words of every provider", () => {
   it.live("a request wins over the layer, null takes it back, and the server's own field is its own", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      const sent = Effect.fnUntraced(function* (spec: string, thinking: "off" | "high", parameters: Json.JsonObject) {
+      const sendThinking = Effect.fnUntraced(function* (
+        spec: string,
+        thinking: "off" | "high",
+        parameters: Json.JsonObject
+      ) {
         server.reply(ok)
         yield* ask(at(server, spec, { thinking }), request([Message.human("hello")], { parameters }))
         return server.seen.at(-1)!.body
       })
-      assert.strictEqual((yield* sent("xai:grok-4.3", "off", { thinking: "high" })).reasoning_effort, "high")
-      assert.isUndefined((yield* sent("xai:grok-4.3", "high", { thinking: null })).reasoning_effort)
-      assert.strictEqual((yield* sent("xai:grok-4.3", "off", { reasoningEffort: "medium" })).reasoning_effort, "medium")
-      const deepseek = yield* sent("deepseek:deepseek-v4-pro", "high", { thinking: { type: "adaptive" } })
+      assert.strictEqual((yield* sendThinking("xai:grok-4.3", "off", { thinking: "high" })).reasoning_effort, "high")
+      assert.isUndefined((yield* sendThinking("xai:grok-4.3", "high", { thinking: null })).reasoning_effort)
+      assert.strictEqual(
+        (yield* sendThinking("xai:grok-4.3", "off", { reasoningEffort: "medium" })).reasoning_effort,
+        "medium"
+      )
+      const deepseek = yield* sendThinking("deepseek:deepseek-v4-pro", "high", { thinking: { type: "adaptive" } })
       assert.deepStrictEqual(deepseek.thinking, { type: "adaptive" })
     })
   )
 
-  it.live("an agent says it for whatever model it is run by", () =>
+  it.live("an agent sets it for any model that runs it", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(ok)
@@ -253,7 +260,7 @@ describe("thinking, in the words of every provider", () => {
   )
 })
 
-describe("what servers say their own way", () => {
+describe("servers' own ways", () => {
   it.live("Mistral's words about a wrong request are kept", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
@@ -268,7 +275,7 @@ describe("what servers say their own way", () => {
     })
   )
 
-  it.live("xAI says what an answer cost", () =>
+  it.live("xAI tells the cost of an answer", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(
@@ -309,7 +316,7 @@ describe("what servers say their own way", () => {
     ["as an answer", (text: string) => Server.plain(400, failedCall(text))],
     ["in the stream", (text: string) => Server.chunks([chunk({ content: "I look." }), failedCall(text)])]
   ] as const) {
-    it.live(`a call that Groq could not read is one that the model can repair, ${how}`, () =>
+    it.live(`the model can repair a call that Groq could not read, ${how}`, () =>
       Effect.gen(function* () {
         const server = yield* Server.make
         server.reply(
@@ -403,7 +410,7 @@ describe("files, by server", () => {
   const word = Content.file({ base64: "UEsDBA==", mimeType: "application/vnd.ms-word", name: "a.doc" })
   const broken = Content.file({ base64: "//79", mimeType: "text/plain", name: "latin.txt" })
 
-  it.live("text stands in the text; a PDF and a recording go where they are read, and are noted elsewhere", () =>
+  it.live("text stands in the text; a PDF and a recording go to models that read them, and are noted elsewhere", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       const kinds = Effect.fnUntraced(function* (layer: Layer.Layer<ChatModel.ChatModel, unknown>) {
@@ -445,7 +452,7 @@ describe("files, by server", () => {
 })
 
 describe("call ids of so many letters and digits", () => {
-  it("are of that form, each its own, the same for the same history, whatever stood there before", () => {
+  it("are of that form, each its own, the same for the same history, for any earlier ids", () => {
     const id = fc.oneof(
       fc.string({ maxLength: 12 }),
       fc.stringMatching(/^[a-z0-9]{9}$/),
@@ -520,7 +527,7 @@ describe("addresses", () => {
     })
   )
 
-  it.effect("each provider's key is named where it is missing", () =>
+  it.effect("names each provider's key if it is missing", () =>
     Effect.gen(function* () {
       for (const { key, name } of servers) {
         if (key === undefined) continue
@@ -583,7 +590,7 @@ describe("addresses", () => {
     )
   )
 
-  it.live("a server that is not started is named with its address, and how it is started", () =>
+  it.live("names a server that is not started with its address, and its start command", () =>
     Effect.gen(function* () {
       const refused = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } })
       const fetch = () => Promise.reject(refused)

@@ -12,7 +12,7 @@ import { hello, tick, toldOf, tools } from "./support.ts"
 
 const json = JSON.stringify
 
-/** What only a provider itself knows to say: thoughts with their proof, an end by the limit, usage with cached tokens. */
+/** Parts that only a provider itself can write: thoughts with their proof, an end by the limit, usage with cached tokens. */
 interface Words {
   readonly column: string
   readonly thoughts: ReadonlyArray<string>
@@ -117,7 +117,7 @@ const talk = Effect.fnUntraced(function* (
   return { ...first!, bodies, service }
 })
 
-const once = (wire: Wire, events: ReadonlyArray<string>, over: Partial<ChatModel.ModelRequest> = {}) =>
+const askOnce = (wire: Wire, events: ReadonlyArray<string>, over: Partial<ChatModel.ModelRequest> = {}) =>
   talk(wire, [events], () => [request(hello, { tools, ...over })])
 
 const apiKey = Redacted.make("sk-canary-support-0123456789")
@@ -149,11 +149,11 @@ const uploaded = JSON.stringify({
 
 type Row = (wire: Wire, own: Words) => Effect.Effect<string, unknown, never>
 
-/** The rows of the table, each with what a provider's adapter shows when it is tried. */
+/** The rows of the table, each with a trial of a provider's adapter. */
 const rows: { readonly [row: string]: Row } = {
   "streams text and tool arguments as they come": (wire) =>
     Effect.map(
-      once(wire, [
+      askOnce(wire, [
         ...wire.open,
         ...wire.text("a"),
         ...wire.text("b", 1),
@@ -167,11 +167,11 @@ const rows: { readonly [row: string]: Row } = {
     ).pipe(Effect.scoped),
   "several calls in one turn": (wire) =>
     Effect.map(
-      once(wire, [...wire.open, ...call(wire, "c_1", 0), ...call(wire, "c_2", 1), ...wire.close("calls")]),
+      askOnce(wire, [...wire.open, ...call(wire, "c_1", 0), ...call(wire, "c_2", 1), ...wire.close("calls")]),
       ({ message }) => tick(message?.toolCalls.length === 2)
     ).pipe(Effect.scoped),
   "reasoning is shown": (wire, { thoughts }) =>
-    Effect.map(once(wire, [...wire.open, ...thoughts, ...wire.text("a"), ...wire.close("stop")]), ({ parts }) =>
+    Effect.map(askOnce(wire, [...wire.open, ...thoughts, ...wire.text("a"), ...wire.close("stop")]), ({ parts }) =>
       tick(parts.some(({ _tag }) => _tag === "ReasoningDelta"))
     ).pipe(Effect.scoped),
   "reasoning goes back as the provider wants it": (wire, { thoughts }) =>
@@ -198,7 +198,7 @@ const rows: { readonly [row: string]: Row } = {
     ).pipe(Effect.scoped),
   images: (wire) =>
     Effect.map(
-      once(wire, [...wire.open, ...wire.text("a"), ...wire.close("stop")], {
+      askOnce(wire, [...wire.open, ...wire.text("a"), ...wire.close("stop")], {
         messages: [Message.human([Content.image({ base64: "iVBORw0KGgo=", mimeType: "image/png" })])]
       }),
       ({ bodies, service }) => {
@@ -209,7 +209,7 @@ const rows: { readonly [row: string]: Row } = {
     ).pipe(Effect.scoped),
   "an answer in a schema, natively": (wire) =>
     Effect.map(
-      once(wire, [...wire.open, ...wire.text("{}"), ...wire.close("stop")], {
+      askOnce(wire, [...wire.open, ...wire.text("{}"), ...wire.close("stop")], {
         tools: [],
         outputSchema: { type: "object", properties: { zebra: { type: "string" } } }
       }),
@@ -217,12 +217,12 @@ const rows: { readonly [row: string]: Row } = {
         bodies.at(-1)?.includes("zebra") !== true ? "" : service.structuredOutput === "native" ? "✓" : "by model"
     ).pipe(Effect.scoped),
   "… else by a `final_answer` tool": (wire) =>
-    Effect.map(once(wire, [...wire.open, ...wire.text("a"), ...wire.close("stop")]), ({ service }) =>
+    Effect.map(askOnce(wire, [...wire.open, ...wire.text("a"), ...wire.close("stop")]), ({ service }) =>
       tick(service.structuredOutput === "tool")
     ).pipe(Effect.scoped),
   "prompt cache": (wire, { cache }) =>
     Effect.map(
-      once(wire, [...wire.open, ...wire.text("a"), ...wire.close("stop")], {
+      askOnce(wire, [...wire.open, ...wire.text("a"), ...wire.close("stop")], {
         systemPrompt: "You help.",
         ...(wire.name.startsWith("OpenAi") ? { parameters: { promptCacheKey: "k" } } : {})
       }),
@@ -235,7 +235,7 @@ const rows: { readonly [row: string]: Row } = {
   "usage with cached tokens": (wire, { cached }) =>
     cached === undefined
       ? Effect.succeed("")
-      : Effect.map(once(wire, [...wire.open, ...wire.text("a"), ...wire.close("stop", cached)]), ({ message }) =>
+      : Effect.map(askOnce(wire, [...wire.open, ...wire.text("a"), ...wire.close("stop", cached)]), ({ message }) =>
           tick(message?.usage?.cacheReadTokens === 7)
         ).pipe(Effect.scoped),
   "many requests in a batch, at half the price": ({ name }) =>
@@ -288,12 +288,12 @@ const rows: { readonly [row: string]: Row } = {
       return tick(/"(?:additional_tools|tool_addition)"/.test(bodies.at(-1) ?? ""))
     }).pipe(Effect.scoped),
   "a cut stream is a failure, never an answer": (wire) =>
-    Effect.map(once(wire, [...wire.open, ...wire.text("a")]), ({ error, message }) =>
+    Effect.map(askOnce(wire, [...wire.open, ...wire.text("a")]), ({ error, message }) =>
       tick(error?.reason._tag === "BadResponse" && message === undefined)
     ).pipe(Effect.scoped),
   "arguments cut by the output limit are not executed": (wire, { limit }) =>
     Effect.map(
-      once(wire, [
+      askOnce(wire, [
         ...wire.open,
         // Who sends calls whole has cut off the last one.
         ...(wire.ends === undefined && wire.name !== "OllamaChatModel"

@@ -1,4 +1,4 @@
-/** The table of what each provider supports, in docs/models.md, and what its columns are tried with. */
+/** The table of each provider's features, in docs/models.md, and the trials of its columns. */
 import { readFileSync } from "node:fs"
 import { Message } from "effect-deepagents"
 
@@ -13,7 +13,7 @@ const cellsOf = (line: string): ReadonlyArray<string> =>
 const [, table = ""] = /<!-- support -->\n([\s\S]*?)<!-- \/support -->/.exec(page) ?? []
 const [header = [], , ...lines] = table.trim().split("\n").map(cellsOf)
 
-/** The rows of the table, each with what a column says. */
+/** The rows of the table, each with a column's entry. */
 export const toldOf = (column: string): ReadonlyArray<readonly [row: string, cell: string]> => {
   const at = header.indexOf(column)
   return lines.map((cells) => [cells[0] ?? "", cells[at] ?? `no column ${column}`])

@@ -1,7 +1,4 @@
-/**
- * The columns of docs/models.md whose models are no server: `effect/ai`, by a provider of its own that says what it is
- * told, and llama.cpp, by a model that does so in the notation of a family, or a tiny one that is computed.
- */
+/** The columns of docs/models.md whose models are no server: `effect/ai`, by a scripted provider, and llama.cpp, by a scripted model in the notation of a family, or a tiny computed one. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { ChatModel, Content, Message } from "effect-deepagents"
@@ -11,7 +8,7 @@ import { makeNormalizer } from "../../src/models/internal/turn/normalize.ts"
 import { hermes } from "../../src/models/local/internal/codecs/hermes.ts"
 import { dialectOf } from "../../src/models/local/internal/session.ts"
 import { type Answer, call, finish, type Part, reasoning, requests, script, text } from "./effect-ai/provider.ts"
-import { answered, ask, written } from "./internal/llama/codecs/decode.ts"
+import { answered, ask, writeCalls } from "./internal/llama/codecs/decode.ts"
 import * as Llama from "./llama/models.ts"
 import * as Scripted from "./llama/scripted.ts"
 import { request } from "./openai/asking.ts"
@@ -19,7 +16,7 @@ import { hello, tick, toldOf, tools } from "./support.ts"
 
 const proof = { test: { signature: "proof" } }
 
-/** Asks turns of a provider that answers so: the parts of the last one, or its failure, and what the provider got. */
+/** Requests turns of a provider with these answers. Returns the parts of the last turn, or its failure, and the provider's requests. */
 const talk = (answers: ReadonlyArray<Answer>, asked: ReadonlyArray<ChatModel.ModelRequest>) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -39,7 +36,7 @@ const talk = (answers: ReadonlyArray<Answer>, asked: ReadonlyArray<ChatModel.Mod
     })
   ).pipe(Effect.provide(Layer.provideMerge(EffectAiChatModel.layer(), script(answers))))
 
-const once = (answer: Answer, over: Partial<ChatModel.ModelRequest> = {}) =>
+const askOnce = (answer: Answer, over: Partial<ChatModel.ModelRequest> = {}) =>
   talk([answer], [request(hello, { tools, ...over })])
 
 const cached = { inputTokens: { uncached: 3, total: 10, cacheRead: 7 }, outputTokens: { total: 2 } }
@@ -60,53 +57,53 @@ const ownOfProviders: Rows = {
 
 const overEffectAi: Rows = {
   "streams text and tool arguments as they come": Effect.map(
-    once([...text("a", "b"), ...call("c_1", "charge", {}), finish("tool-calls")]),
+    askOnce([...text("a", "b"), ...call("c_1", "charge", {}), finish("tool-calls")]),
     ({ parts }) => {
       const tags = parts.map(({ _tag }) => _tag)
       return tick(tags.filter((tag) => tag === "TextDelta").length === 2 && tags.includes("ToolCallDelta"))
     }
   ),
   "several calls in one turn": Effect.map(
-    once([...call("c_1", "charge", {}), ...call("c_2", "search", {}), finish("tool-calls")]),
+    askOnce([...call("c_1", "charge", {}), ...call("c_2", "search", {}), finish("tool-calls")]),
     ({ message }) => tick(message?.toolCalls.length === 2)
   ),
-  "reasoning is shown": Effect.map(once([...reasoning(["hm"]), ...text("a"), finish()]), ({ parts }) =>
+  "reasoning is shown": Effect.map(askOnce([...reasoning(["hm"]), ...text("a"), finish()]), ({ parts }) =>
     tick(parts.some(({ _tag }) => _tag === "ReasoningDelta"))
   ),
   "reasoning goes back as the provider wants it": Effect.gen(function* () {
     const first = [...reasoning(["hm"], proof), ...call("c_1", "charge", {}), finish("tool-calls")]
-    const { message } = yield* once(first)
+    const { message } = yield* askOnce(first)
     if (message === undefined) return ""
     const result = Message.tool("ok", { toolCallId: message.toolCalls[0]?.id ?? "", toolName: "charge" })
     const { got } = yield* talk([[...text("a"), finish()]], [request([...hello, message, result], { tools })])
     return tick(got.includes("proof"))
   }),
   images: Effect.map(
-    once([...text("a"), finish()], {
+    askOnce([...text("a"), finish()], {
       messages: [Message.human([Content.image({ base64: "iVBORw0KGgo=", mimeType: "image/png" })])]
     }),
     ({ got, service }) => tick(service.supportsVision && /iVBORw0KGgo=|"data":|image\/png/.test(got))
   ),
-  "an answer in a schema, natively": Effect.map(once([...text("a"), finish()]), ({ service }) =>
+  "an answer in a schema, natively": Effect.map(askOnce([...text("a"), finish()]), ({ service }) =>
     tick(service.structuredOutput === "native")
   ),
-  "… else by a `final_answer` tool": Effect.map(once([...text("a"), finish()]), ({ service }) =>
+  "… else by a `final_answer` tool": Effect.map(askOnce([...text("a"), finish()]), ({ service }) =>
     tick(service.structuredOutput !== "native")
   ),
   "prompt cache": Effect.succeed(""),
-  "usage with cached tokens": Effect.map(once([...text("a"), finish("stop", { usage: cached })]), ({ message }) =>
+  "usage with cached tokens": Effect.map(askOnce([...text("a"), finish("stop", { usage: cached })]), ({ message }) =>
     tick(message?.usage?.cacheReadTokens === 7)
   ),
   ...ownOfProviders,
-  "a cut stream is a failure, never an answer": Effect.map(once(text("a")), ({ failure, message }) =>
+  "a cut stream is a failure, never an answer": Effect.map(askOnce(text("a")), ({ failure, message }) =>
     tick(failure !== undefined && message === undefined)
   ),
   "arguments cut by the output limit are not executed": Effect.map(
-    once([...cutCall, finish("length")]),
+    askOnce([...cutCall, finish("length")]),
     ({ message }) => tick(message?.stopReason === "length" && message.toolCalls.length === 0)
   ),
   "a context that is too small is `ContextOverflow`": Effect.map(
-    once(
+    askOnce(
       Stream.fail(
         AiError.make({
           module: "Test",
@@ -125,13 +122,13 @@ const overEffectAi: Rows = {
     const endless = Stream.fromEffect(Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)).pipe(
       Stream.ensuring(Deferred.succeed(ended, undefined))
     )
-    const fiber = yield* Effect.forkChild(once(endless))
+    const fiber = yield* Effect.forkChild(askOnce(endless))
     yield* Deferred.await(begun)
     yield* Fiber.interrupt(fiber)
     return tick(yield* Deferred.isDone(ended))
   }),
   "any history is accepted (another provider's, a cut one)": Effect.map(
-    once([...text("a"), finish()], {
+    askOnce([...text("a"), finish()], {
       messages: [
         Message.ai("", { model: "other", toolCalls: [{ id: "x".repeat(100), name: "gone", arguments: {} }] }),
         Message.tool("of nothing", { toolCallId: "never", toolName: "gone" }),
@@ -150,11 +147,11 @@ const llama = (scenario: Scenario, messages: ReadonlyArray<Message.Message> = he
     Effect.provide(Scripted.layer(hermes, [scenario]))
   )
 
-/** What a tiny model in this process shows. */
+/** The result of a tiny model in this process. */
 const computed = <A>(use: Effect.Effect<A, unknown, ChatModel.ChatModel | Scope.Scope>) =>
   Effect.scoped(use).pipe(Effect.provide(Llama.layer({ codec: "hermes" })))
 
-/** The same request twice in a session, and what the second read of the first. */
+/** The same request twice in a session, and the part of the first that the second read. */
 const reused = computed(
   Effect.gen(function* () {
     const line = yield* Llama.session
@@ -169,7 +166,7 @@ const oneCall: Scenario = { _tag: "ToolCalls", calls: [{ name: "charge", argumen
 
 const ofLlama: Rows = {
   "streams text and tool arguments as they come": Effect.map(
-    llama({ _tag: "Text", pieces: ["a b", written(hermes, [answered("charge", { to: "Ada" })])] }),
+    llama({ _tag: "Text", pieces: ["a b", writeCalls(hermes, [answered("charge", { to: "Ada" })])] }),
     ({ parts }) => {
       const tags = parts.map(({ _tag }) => _tag)
       return tick(tags.filter((tag) => tag === "TextDelta").length > 1 && tags.includes("ToolCallDelta"))
@@ -183,7 +180,7 @@ const ofLlama: Rows = {
     tick(parts.some(({ _tag }) => _tag === "ReasoningDelta"))
   ),
   "reasoning goes back as the provider wants it": Effect.gen(function* () {
-    const pieces = ["<think>hm</think>", written(hermes, [answered("charge", {})])]
+    const pieces = ["<think>hm</think>", writeCalls(hermes, [answered("charge", {})])]
     const { message } = yield* llama({ _tag: "Text", pieces })
     const result = Message.tool("ok", { toolCallId: message.toolCalls[0]?.id ?? "", toolName: "charge" })
     const normalize = makeNormalizer(dialectOf({ provider: "llama", model: "scripted" }))

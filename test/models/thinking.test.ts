@@ -18,7 +18,7 @@ const gemini = Server.raw(
 const line = Server.raw(`${JSON.stringify({ message: { content: "ok" }, done: true, done_reason: "stop" })}\n`)
 const shown = Server.plain(200, { capabilities: ["completion", "tools"] })
 
-/** Models that can't be told to think, each with what its server says to two turns. */
+/** Models without a switch for thinking, each with its server's answers to two turns. */
 const models: {
   readonly [name: string]: readonly [
     (server: Server.Server) => Parameters<typeof askAll>[0],
@@ -68,7 +68,7 @@ describe("thinking that a model can't be told of", () => {
       })
     )
 
-    it.live(`${name} says nothing where it is off`, () =>
+    it.live(`${name} sends nothing if it is off`, () =>
       Effect.gen(function* () {
         const server = yield* Server.make
         server.reply(...replies)

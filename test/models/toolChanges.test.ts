@@ -60,7 +60,7 @@ describe("changes of the tools inside of a conversation", () => {
         role: "system",
         content: "You can't call these tools any more: a."
       })
-      // What was sent stays in front of what comes.
+      // Sent messages stay in front of new ones.
       for (const [at, body] of bodies.slice(1).entries()) {
         assert.deepStrictEqual(body.input.slice(0, bodies[at].input.length), bodies[at].input)
       }
@@ -70,7 +70,7 @@ describe("changes of the tools inside of a conversation", () => {
     })
   )
 
-  it.live("are told in messages where the server refuses them, and then for good", () =>
+  it.live("are told in messages if the server refuses them, and then for good", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       const [first, ...others] = turns

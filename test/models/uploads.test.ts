@@ -165,7 +165,7 @@ describe.each(Object.entries(kinds))("large inputs of %s", (name, kind) => {
     })
   )
 
-  it.live("are uploaded again where the provider lost them, once", () =>
+  it.live("are uploaded again if the provider lost them, once", () =>
     Effect.gen(function* () {
       const provider = makeProvider(kind)
       provider.gone.add(kind.idOf(1))

@@ -26,7 +26,7 @@ const ask = Effect.fnUntraced(function* (
   return outcome as Outcome
 })
 
-const said = (outcome: Outcome) => outcome.message ?? assert.fail(String(outcome.error))
+const messageOf = (outcome: Outcome) => outcome.message ?? assert.fail(String(outcome.error))
 
 /** What the model is shown of an answer in the request after it. */
 const sentBack = Effect.fnUntraced(function* (
@@ -37,7 +37,7 @@ const sentBack = Effect.fnUntraced(function* (
   const model = mock([parts, [...text("ok"), finish()]], provider === undefined ? {} : { provider })
   const layer = AiSdkChatModel.layer(model)
   const [first] = yield* askAll(layer, [request(hello, { tools })])
-  const message = said(first as Outcome)
+  const message = messageOf(first as Outcome)
   const history = [...hello, message, ...results(message), Message.human("And then?")]
   yield* askAll(layer, [request(history, { tools })])
   const prompt = model.doStreamCalls[1]?.prompt ?? []
@@ -61,7 +61,7 @@ describe("a turn", () => {
         ],
         { tools }
       )
-      const message = said(outcome)
+      const message = messageOf(outcome)
       assert.strictEqual(Message.text(message), "I read.")
       assert.strictEqual(Message.reasoning(message), "Let me see.")
       assert.deepStrictEqual(
@@ -94,10 +94,10 @@ describe("a turn", () => {
         [finish("other", "something_new"), "stop"]
       ] as const
       for (const [end, reason] of stops) {
-        assert.strictEqual(said(yield* ask([...text("So"), end])).stopReason, reason)
+        assert.strictEqual(messageOf(yield* ask([...text("So"), end])).stopReason, reason)
       }
       const called = yield* ask([...call("a", "files_read", "{}"), finish("stop")], { tools })
-      assert.strictEqual(said(called).stopReason, "toolCalls")
+      assert.strictEqual(messageOf(called).stopReason, "toolCalls")
     })
   )
 
@@ -119,7 +119,7 @@ describe("a turn", () => {
 
   it.effect("keeps two texts apart that are said at the same time or with the same id", () =>
     Effect.gen(function* () {
-      const message = said(
+      const message = messageOf(
         yield* ask([
           { type: "text-start", id: "a" },
           { type: "text-start", id: "b" },
@@ -142,7 +142,7 @@ describe("a turn", () => {
 
   it.effect("has calls without ids, told twice, cut and never completed", () =>
     Effect.gen(function* () {
-      const twice = said(
+      const twice = messageOf(
         yield* ask(
           [
             ...call("a", "files_read", '{"path":"1"}'),
@@ -162,29 +162,29 @@ describe("a turn", () => {
       assert.strictEqual(twice.malformedToolCalls.length, 1)
       assert.strictEqual(new Set(twice.toolCalls.map(({ id }) => id)).size, 3)
 
-      const open = said(
+      const open = messageOf(
         yield* ask([...call("a", "files_read", '{"path":"1"}').slice(0, 2), finish("tool-calls")], { tools })
       )
       assert.deepStrictEqual(open.toolCalls[0]?.arguments, { path: "1" })
-      const cut = said(yield* ask([...call("a", "files_read", "").slice(0, 1), finish("length")], { tools }))
+      const cut = messageOf(yield* ask([...call("a", "files_read", "").slice(0, 1), finish("length")], { tools }))
       assert.strictEqual(cut.toolCalls.length, 0)
       assert.strictEqual(cut.malformedToolCalls.length, 1)
     })
   )
 
-  it.effect("has usage only where some is told, and adds what no total is told of", () =>
+  it.effect("has usage only if some is told, and adds up a missing total", () =>
     Effect.gen(function* () {
       const nothing = { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined }
       const none = { inputTokens: nothing, outputTokens: { total: undefined, text: undefined, reasoning: undefined } }
       const end = (usage: unknown) => ({ ...finish(), usage }) as Part
-      assert.isUndefined(said(yield* ask([...text("a"), end(none)])).usage)
-      assert.isUndefined(said(yield* ask([...text("a"), end(undefined)])).usage)
+      assert.isUndefined(messageOf(yield* ask([...text("a"), end(none)])).usage)
+      assert.isUndefined(messageOf(yield* ask([...text("a"), end(undefined)])).usage)
       const parts = {
         inputTokens: { ...nothing, noCache: 5, cacheRead: 7 },
         outputTokens: { total: undefined, text: 3, reasoning: 4 },
         raw: { cost: 0.25 }
       }
-      const usage = said(yield* ask([...text("a"), end(parts)])).usage
+      const usage = messageOf(yield* ask([...text("a"), end(parts)])).usage
       assert.deepStrictEqual(usage, {
         inputTokens: 12,
         outputTokens: 7,
@@ -194,14 +194,14 @@ describe("a turn", () => {
         cost: 0.25
       })
       const odd = { inputTokens: { total: -5, cacheRead: Number.NaN }, outputTokens: { total: "many" } }
-      assert.strictEqual(said(yield* ask([...text("a"), end(odd)])).usage?.inputTokens, 0)
+      assert.strictEqual(messageOf(yield* ask([...text("a"), end(odd)])).usage?.inputTokens, 0)
     })
   )
 
-  it.effect("cites its sources, in the text where the provider says where", () =>
+  it.effect("cites its sources, in the text if the provider names the place", () =>
     Effect.gen(function* () {
       const source = { type: "source", sourceType: "url", id: "1", url: "https://a.example/x", title: "A" } as const
-      const message = said(
+      const message = messageOf(
         yield* ask([
           source,
           { type: "source", sourceType: "url", id: "2", url: "https://b.example/" },
@@ -240,7 +240,7 @@ describe("a turn", () => {
 
   it.effect("has the files that the model made", () =>
     Effect.gen(function* () {
-      const message = said(
+      const message = messageOf(
         yield* ask([
           { type: "file", mediaType: "image/png", data: { type: "data", data: new Uint8Array([1, 2, 3]) } },
           { type: "file", mediaType: "audio/wav", data: { type: "data", data: "AAAA" } },
@@ -307,7 +307,7 @@ describe("the next request", () => {
     finish("tool-calls")
   ]
 
-  it.effect("gives back what the provider attached", () =>
+  it.effect("returns the provider's attached data", () =>
     Effect.gen(function* () {
       const { assistant, prompt } = yield* sentBack(signed, () => [
         Message.tool("text of a", { toolCallId: "call_1", toolName: "files.read" })
@@ -334,18 +334,18 @@ describe("the next request", () => {
     })
   )
 
-  it.effect("gives nothing to another provider of what this one attached", () =>
+  it.effect("sends another provider none of this one's attached data", () =>
     Effect.gen(function* () {
       const [first] = yield* askAll(AiSdkChatModel.layer(mock([signed])), [request(hello, { tools })])
       const other = mock([[...text("ok"), finish()]], { provider: "other.chat" })
-      yield* askAll(AiSdkChatModel.layer(other), [request([...hello, said(first as Outcome)], { tools })])
+      yield* askAll(AiSdkChatModel.layer(other), [request([...hello, messageOf(first as Outcome)], { tools })])
       const asked = JSON.stringify(other.doStreamCalls[0]?.prompt)
       assert.include(asked, "Reading.")
       for (const secret of ["s1", "s2", "msg_1", '"hm"']) assert.notInclude(asked, secret)
     })
   )
 
-  it.effect("gives back tools of the provider's own where they were", () =>
+  it.effect("returns tools of the provider's own in their places", () =>
     Effect.gen(function* () {
       const { assistant, message } = yield* sentBack([
         ...text("Searching."),
@@ -444,7 +444,7 @@ describe("the next request", () => {
     })
   )
 
-  it.effect("marks what Claude's cache may keep", () =>
+  it.effect("marks the cacheable parts for Claude", () =>
     Effect.gen(function* () {
       const model = mock([[...text("ok"), finish()]], { provider: "anthropic.messages" })
       const history = [Message.human("a"), Message.ai("b"), Message.human("c"), Message.ai("d"), Message.human("e")]
@@ -528,7 +528,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("can't be given what is made from the run", () =>
+  it.effect("refuses settings that the run makes", () =>
     Effect.gen(function* () {
       const { error } = yield* ask([...text("ok"), finish()], { parameters: { prompt: [] } })
       assert.strictEqual(error?.reason._tag, "InvalidRequest")
@@ -536,7 +536,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("asks for an answer in a schema natively where the layer says so", () =>
+  it.effect("requests an answer in a schema natively if the layer says so", () =>
     Effect.gen(function* () {
       const model = mock([[...text('{"name":"Ada","age":null}'), finish()]])
       const outputSchema = {
@@ -547,7 +547,7 @@ describe("a call", () => {
       const layer = AiSdkChatModel.layer(model, { structuredOutput: "native" })
       const [outcome] = yield* askAll(layer, [request(hello, { outputSchema })])
       assert.strictEqual(model.doStreamCalls[0]?.responseFormat?.type, "json")
-      assert.strictEqual(Message.text(said(outcome as Outcome)), '{"name":"Ada"}')
+      assert.strictEqual(Message.text(messageOf(outcome as Outcome)), '{"name":"Ada"}')
     })
   )
 
@@ -588,9 +588,9 @@ describe("a failure", () => {
     const outcome = yield* ask({ error })
     return outcome.error ?? assert.fail("it did not fail")
   })
-  const named = (name: string, fields: object = {}) => Object.assign(new Error(`${name} said`), { name, ...fields })
+  const makeNamed = (name: string, fields: object = {}) => Object.assign(new Error(`${name} said`), { name, ...fields })
   const api = (statusCode: number, body: unknown, headers: Record<string, string> = {}) =>
-    named("AI_APICallError", {
+    makeNamed("AI_APICallError", {
       statusCode,
       responseHeaders: headers,
       responseBody: typeof body === "string" ? body : JSON.stringify(body)
@@ -618,12 +618,12 @@ describe("a failure", () => {
         ],
         [api(400, { type: "error", error: { type: "invalid_request_error", message: "bad" } }), "InvalidRequest"],
         [api(200, "{"), "BadResponse"],
-        [named("AI_APICallError", { cause: Object.assign(new Error(), { code: "ECONNREFUSED" }) }), "Transport"],
-        [named("AI_LoadAPIKeyError"), "Authentication"],
-        [named("AI_UnsupportedFunctionalityError"), "Unsupported"],
-        [named("AI_InvalidPromptError"), "InvalidRequest"],
-        [named("AI_JSONParseError"), "BadResponse"],
-        [named("AI_TypeValidationError"), "BadResponse"],
+        [makeNamed("AI_APICallError", { cause: Object.assign(new Error(), { code: "ECONNREFUSED" }) }), "Transport"],
+        [makeNamed("AI_LoadAPIKeyError"), "Authentication"],
+        [makeNamed("AI_UnsupportedFunctionalityError"), "Unsupported"],
+        [makeNamed("AI_InvalidPromptError"), "InvalidRequest"],
+        [makeNamed("AI_JSONParseError"), "BadResponse"],
+        [makeNamed("AI_TypeValidationError"), "BadResponse"],
         [new TypeError("fetch failed", { cause: Object.assign(new Error(), { code: "ECONNRESET" }) }), "Transport"],
         [new TypeError("x is not a function"), "BadResponse"],
         ["just words", "Transport"],
@@ -654,7 +654,7 @@ describe("a failure", () => {
     })
   )
 
-  it.effect("holds neither a key nor what was said", () =>
+  it.effect("contains neither a key nor the conversation", () =>
     Effect.gen(function* () {
       const words = "My grandmother lives in the yellow house at the harbour of Ulm"
       const model = mock([
@@ -674,7 +674,7 @@ describe("a failure", () => {
     })
   )
 
-  it.effect("of hostile parts is one, or they are nothing", () =>
+  it.effect("reads hostile parts as valid ones, or drops them", () =>
     Effect.gen(function* () {
       let deep: unknown = "x"
       for (let level = 0; level < 5_000; level++) deep = [deep]
@@ -707,7 +707,7 @@ describe("a failure", () => {
 })
 
 describe("interruption", () => {
-  it.effect("aborts the call, also one that has not begun to answer", () =>
+  it.effect("aborts the call, also before its answer begins", () =>
     Effect.gen(function* () {
       const started = yield* Deferred.make<AbortSignal | undefined>()
       const model = new MockLanguageModelV4({

@@ -128,7 +128,7 @@ export const toAnswer = (scenario: ChatModelConformance.Scenario): Answer => {
   }
 }
 
-/** What Gemini's own API streams. */
+/** The stream of Gemini's own API. */
 export const gemini = (parts: ReadonlyArray<object>, finishReason: string | null = "STOP", more: object = {}): string =>
   [
     ...parts.map((part) => ({ candidates: [{ content: { role: "model", parts: [part] } }] })),

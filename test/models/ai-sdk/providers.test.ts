@@ -32,7 +32,7 @@ const run = Effect.fnUntraced(function* (
 })
 
 describe("@ai-sdk/openai", () => {
-  it.live("gets its encrypted reasoning back, and says what its cache and thoughts used", () =>
+  it.live("gets its encrypted reasoning back, and reports cached and thinking tokens", () =>
     Effect.gen(function* () {
       const { bodies, body, result } = yield* run(
         openai,
@@ -92,7 +92,7 @@ describe("@ai-sdk/openai-compatible", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("that breaks in the middle of a stream fails with what it said", () =>
+  it.live("that breaks in the middle of a stream fails with its text so far", () =>
     Effect.gen(function* () {
       const server = yield* OpenAi.make
       const broken = [

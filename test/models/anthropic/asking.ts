@@ -46,8 +46,10 @@ export const message = (parts: ReadonlyArray<ChatModel.TurnPart>): Message.AiMes
 }
 
 /** What a turn ended with. */
-export const done = (layer: Layer.Layer<ChatModel.ChatModel, ModelError.ModelError>, asked?: ChatModel.ModelRequest) =>
-  Effect.map(turn(layer, asked), message)
+export const askToEnd = (
+  layer: Layer.Layer<ChatModel.ChatModel, ModelError.ModelError>,
+  asked?: ChatModel.ModelRequest
+) => Effect.map(turn(layer, asked), message)
 
 /** The failure of a turn. */
 export const failure = (

@@ -40,7 +40,7 @@ const iterations = [
   { type: "message", input_tokens: 1_000, output_tokens: 20 }
 ]
 
-/** A turn that begins with a compaction and calls a tool. `deltas` are those of the compaction. */
+/** A turn that begins with a compaction and calls a tool. `deltas` belong to the compaction. */
 const compacted = (
   begun: Readonly<Record<string, unknown>>,
   ...deltas: ReadonlyArray<Readonly<Record<string, unknown>>>

@@ -4,7 +4,7 @@ import { Cause, Deferred, Duration, Effect, Exit, Fiber, Logger, Redacted, Refer
 import { ChatModel, Content, Message, type ModelError } from "effect-deepagents"
 import { afterEach, describe, vi } from "vitest"
 import { answer, error, hangup, json, say, serve, silence, stream, toSse } from "../servers/anthropic.ts"
-import { claude, done, failure, key, request, tool, turn } from "./asking.ts"
+import { claude, askToEnd, failure, key, request, tool, turn } from "./asking.ts"
 
 const retryAfter = (of: ModelError.ModelError): number | undefined =>
   of.retryAfter === undefined ? undefined : Duration.toMillis(of.retryAfter)
@@ -68,14 +68,14 @@ describe("an HTTP failure is a reason", () => {
     })
   )
 
-  it.live("one that a gateway finds too large does not fit either", () =>
+  it.live("a request that a gateway finds too large does not fit either", () =>
     Effect.gen(function* () {
       const server = yield* serve(json(413, "<html>Request Entity Too Large</html>", { "content-type": "text/html" }))
       expect((yield* failure(claude(server))).reason._tag).toBe("ContextOverflow")
     })
   )
 
-  it.live("an account without money is QuotaExhausted, whatever the status", () =>
+  it.live("an account without money is QuotaExhausted, with any status", () =>
     Effect.gen(function* () {
       const server = yield* serve(
         error(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
@@ -191,7 +191,7 @@ describe("no key and no conversation in errors and logs", () => {
     tools: [tool("search")]
   })
 
-  it.live("whatever a server quotes and the SDK would log", () =>
+  it.live("any text that a server quotes and the SDK would log", () =>
     Effect.gen(function* () {
       vi.stubEnv("ANTHROPIC_LOG", "debug")
       const printed: Array<unknown> = []
@@ -232,7 +232,7 @@ describe("no key and no conversation in errors and logs", () => {
     })
   )
 
-  it.live("the words of the protocol stay: they are what helps", () =>
+  it.live("the words of the protocol stay, since they help", () =>
     Effect.gen(function* () {
       const said = "messages.3: `tool_use` ids were found without `tool_result` blocks immediately after"
       const server = yield* serve(error(400, "invalid_request_error", said))
@@ -292,6 +292,6 @@ it.live("no credentials at all is Authentication, and says so", () =>
 it.live("a failed turn can be asked for again", () =>
   Effect.gen(function* () {
     const server = yield* serve(error(529, "overloaded_error", "busy"), say("back"))
-    expect(Message.text(yield* Effect.retry(done(claude(server)), { times: 1 }))).toBe("back")
+    expect(Message.text(yield* Effect.retry(askToEnd(claude(server)), { times: 1 }))).toBe("back")
   })
 )

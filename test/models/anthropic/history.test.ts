@@ -123,7 +123,7 @@ describe("the history that reaches the Messages API is valid by construction", (
     )
   })
 
-  it("a history that grows, shrinks and changes gives the same request as one that is encoded afresh", () => {
+  it("a history that grows, shrinks and changes gives the same request as a fresh encoding", () => {
     fc.assert(
       fc.property(history(own), history(own), fc.nat(14), (first, second, at) => {
         const encode = encoder()
@@ -135,7 +135,7 @@ describe("the history that reaches the Messages API is valid by construction", (
     )
   })
 
-  it("nothing that was said is lost: every text of the conversation that the API can take is in the request", () => {
+  it("loses no text: every text of the conversation that the API can take is in the request", () => {
     fc.assert(
       fc.property(history(own), (messages) => {
         const raw = JSON.stringify(encoder()(request(messages)).body)
@@ -184,7 +184,7 @@ describe("thinking", () => {
     })
   })
 
-  it("between calls stays where it was thought", () => {
+  it("between calls stays in its place", () => {
     const layout = ["said", "call", "said", "call"]
     const messages = [
       Message.human("go"),
@@ -230,7 +230,7 @@ describe("thinking", () => {
 })
 
 describe("calls and results", () => {
-  it("parallel results are in one user turn, in call order, first; what a person said comes behind", () => {
+  it("parallel results are in one user turn, in call order, first; a person's words come behind", () => {
     const messages = [
       Message.human("go"),
       Message.ai("", { toolCalls: [call("a"), call("b")] }),
@@ -279,7 +279,7 @@ describe("calls and results", () => {
     ])
   })
 
-  it("an image is inside a result, but behind all results where the result is an error", () => {
+  it("an image is inside a result, but behind all results if the result is an error", () => {
     const png = Content.image({ base64: "AAAA", mimeType: "image/png" })
     const messages = [
       Message.human("go"),
@@ -296,11 +296,11 @@ describe("calls and results", () => {
   it("tool names that the API refuses are sent fit, and the way back is known", () => {
     const offered = [tool("server.search"), tool("server_search")]
     const { body, names } = encoder()(request([Message.human("go")], { tools: offered }))
-    const sent = (body.tools ?? []).map((one) =>
+    const toolsSent = (body.tools ?? []).map((one) =>
       "input_schema" in one && typeof one.name === "string" ? one.name : ""
     )
-    expect(new Set(sent).size).toBe(2)
-    expect(sent.map(names.own)).toEqual(["server.search", "server_search"])
+    expect(new Set(toolsSent).size).toBe(2)
+    expect(toolsSent.map(names.own)).toEqual(["server.search", "server_search"])
   })
 })
 
@@ -316,7 +316,7 @@ describe("tools that run at Anthropic", () => {
   const typesOf = (messages: ReadonlyArray<Message.Message>) =>
     encoder()(request(messages)).body.messages.map(({ content }) => content.map(({ type }) => type))
 
-  it("what they were asked goes back only with its result, or where the turn goes on", () => {
+  it("their inputs go back only with their results, or if the turn goes on", () => {
     const human = Message.human("hi")
     for (const stop of ["length", "pause", "interrupted"] as const) {
       expect(typesOf([human, turn(["said", use], stop), human])).toEqual([["text"], ["text"], ["text"]])
@@ -368,12 +368,12 @@ describe("images and files of which the data is damaged", () => {
 })
 
 describe("cache breakpoints", () => {
-  const marked = (value: unknown, path = ""): ReadonlyArray<string> => {
+  const findMarks = (value: unknown, path = ""): ReadonlyArray<string> => {
     if (typeof value !== "object" || value === null) return []
     const here = "cache_control" in value ? [path] : []
     return [
       ...here,
-      ...Object.entries(value).flatMap(([key, one]) => marked(one, path === "" ? key : `${path}.${key}`))
+      ...Object.entries(value).flatMap(([key, one]) => findMarks(one, path === "" ? key : `${path}.${key}`))
     ]
   }
   const conversation = [
@@ -385,7 +385,7 @@ describe("cache breakpoints", () => {
   ]
 
   it("are on tools, system prompt and the two last ends of the history by default", () => {
-    expect(marked(encoder()(request(conversation)).body)).toEqual([
+    expect(findMarks(encoder()(request(conversation)).body)).toEqual([
       "system.0",
       "messages.2.content.0",
       "messages.4.content.0",
@@ -393,12 +393,12 @@ describe("cache breakpoints", () => {
     ])
   })
 
-  it("are where the request hints at, the latest first, at most four", () => {
+  it("are at the hints of the request, the latest first, at most four", () => {
     const { body } = encoder({ cache: { ttl: "1h" } })(request(conversation, { cacheHints: [0, 3] }))
-    expect(marked(body)).toEqual(["system.0", "messages.3.content.1", "messages.4.content.0", "tools.1"])
+    expect(findMarks(body)).toEqual(["system.0", "messages.3.content.1", "messages.4.content.0", "tools.1"])
     expect(body.system?.[0]?.cache_control).toEqual({ type: "ephemeral", ttl: "1h" })
     const bare = encoder()(request(conversation, { cacheHints: [0, 1, 2, 3], tools: [], systemPrompt: "" }))
-    expect(marked(bare.body)).toEqual([
+    expect(findMarks(bare.body)).toEqual([
       "messages.1.content.0",
       "messages.2.content.0",
       "messages.3.content.1",
@@ -408,14 +408,14 @@ describe("cache breakpoints", () => {
 
   it("are never on thinking", () => {
     const thought = [Message.human("one"), Message.ai([Content.text("1"), signed("hm", "s")]), Message.human("two")]
-    expect(marked(encoder()(request(thought, { cacheHints: [1] })).body)).toContain("messages.1.content.0")
+    expect(findMarks(encoder()(request(thought, { cacheHints: [1] })).body)).toContain("messages.1.content.0")
     const only = Message.ai([signed("hm", "s")], { toolCalls: [call("a")] })
     const asked = request([Message.human("one"), only, Message.tool("r", { toolCallId: "a", toolName: "search" })])
-    expect(marked(encoder()({ ...asked, cacheHints: [1] }).body)).toContain("messages.1.content.1")
+    expect(findMarks(encoder()({ ...asked, cacheHints: [1] }).body)).toContain("messages.1.content.1")
   })
 
   it("can be turned off", () => {
-    expect(marked(encoder({ cache: "off" })(request(conversation)).body)).toEqual([])
+    expect(findMarks(encoder({ cache: "off" })(request(conversation)).body)).toEqual([])
   })
 
   it("the prefix up to a breakpoint does not change when the history grows", () => {
@@ -469,7 +469,7 @@ describe("content", () => {
     ])
   })
 
-  it("on a platform that fetches nothing, what is elsewhere becomes a note", () => {
+  it("on a platform that fetches nothing, remote files become a note", () => {
     const messages = [Message.human([Content.text("see"), Content.image({ url: "https://example.com/a.png" })])]
     const content = encoder({ cache: "off" }, { remote: false })(request(messages)).body.messages[0]?.content
     expect(content?.map(({ type }) => type)).toEqual(["text", "text"])

@@ -29,7 +29,7 @@ it("a Claude that nobody knows yet is asked carefully, a stranger too", () => {
   })
 })
 
-it("every default leaves room: what is asked for is no more than the model gives", () => {
+it("every default leaves room: it requests no more than the model gives", () => {
   for (const id of ["claude-opus-5-5", "claude-opus-4-1", "claude-sonnet-4-5", "claude-x", "x"]) {
     const { maxOutputTokens, maxTokens } = profileOf(id)
     expect(maxTokens).toBeGreaterThanOrEqual(4_096)

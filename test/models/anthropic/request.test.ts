@@ -5,14 +5,14 @@ import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import { afterEach, describe, vi } from "vitest"
 import { answer, error, json, say, serve, stream, toSse } from "../servers/anthropic.ts"
-import { claude, done, failure, key, request, tool, turn } from "./asking.ts"
+import { claude, askToEnd, failure, key, request, tool, turn } from "./asking.ts"
 
 afterEach(() => {
   vi.unstubAllEnvs()
 })
 
 /** The request that an option leads to. */
-const sent = (options: Partial<AnthropicChatModel.Options>, asked?: ChatModel.ModelRequest) =>
+const sendRequest = (options: Partial<AnthropicChatModel.Options>, asked?: ChatModel.ModelRequest) =>
   Effect.gen(function* () {
     const server = yield* serve(say("ok"))
     yield* turn(claude(server, options), asked)
@@ -20,9 +20,9 @@ const sent = (options: Partial<AnthropicChatModel.Options>, asked?: ChatModel.Mo
   })
 
 describe("a request", () => {
-  it.live("holds what was said, and of the parameters only what was set", () =>
+  it.live("holds the conversation, and only the set parameters", () =>
     Effect.gen(function* () {
-      const { body, headers, method, url } = yield* sent({ cache: "off" })
+      const { body, headers, method, url } = yield* sendRequest({ cache: "off" })
       expect([method, url]).toEqual(["POST", "/v1/messages"])
       expect(body).toEqual({
         model: "claude-opus-5-5",
@@ -46,7 +46,7 @@ describe("a request", () => {
         { type: "web_search_20260318", name: "web_search" }
       ]
       const names = ["memory", "other", "bash", "computer", "str_replace_based_edit_tool"]
-      const { body } = yield* sent({ serverTools, cache: "off" }, request({ tools: names.map(tool) }))
+      const { body } = yield* sendRequest({ serverTools, cache: "off" }, request({ tools: names.map(tool) }))
       expect(body.tools.slice(0, -1)).toEqual(serverTools)
       expect(body.tools.at(-1).name).toBe("other")
       for (const left of ["memory", "bash", "computer", "str_replace_based_edit_tool"]) {
@@ -64,7 +64,7 @@ describe("a request", () => {
 
   it.live("carries every option in the API's words", () =>
     Effect.gen(function* () {
-      const { body, headers } = yield* sent({
+      const { body, headers } = yield* sendRequest({
         maxTokens: 100,
         stopSequences: ["END"],
         thinking: "adaptive",
@@ -89,15 +89,15 @@ describe("a request", () => {
 
   it.live("with sampling parameters uses the last API version that knows them", () =>
     Effect.gen(function* () {
-      const { body, headers } = yield* sent({ model: "claude-sonnet-4-5", temperature: 0.5, topP: 0.9, topK: 4 })
+      const { body, headers } = yield* sendRequest({ model: "claude-sonnet-4-5", temperature: 0.5, topP: 0.9, topK: 4 })
       expect(body).toMatchObject({ temperature: 0.5, top_p: 0.9, top_k: 4 })
       expect(headers["anthropic-version"]).toBe("2023-06-01")
     })
   )
 
-  it.live("thinks within a budget, between calls too where that is asked for, and leaves room for the answer", () =>
+  it.live("thinks within a budget, between calls too on request, and leaves room for the answer", () =>
     Effect.gen(function* () {
-      const { body, headers } = yield* sent({
+      const { body, headers } = yield* sendRequest({
         model: "claude-sonnet-4-5",
         thinking: { budget: 40_000, interleaved: true }
       })
@@ -112,20 +112,20 @@ describe("a request", () => {
     ["claude-sonnet-5-5", "between_tools"]
   ])("thinking is turned off as %s wants it", ([model = "", type]) =>
     Effect.gen(function* () {
-      expect((yield* sent({ model, thinking: "off" })).body.thinking).toEqual({ type })
+      expect((yield* sendRequest({ model, thinking: "off" })).body.thinking).toEqual({ type })
     })
   )
 
   it.live("of an unknown model has safe defaults", () =>
     Effect.gen(function* () {
-      const { body } = yield* sent({ model: "my-own-model" })
+      const { body } = yield* sendRequest({ model: "my-own-model" })
       expect([body.model, body.max_tokens]).toEqual(["my-own-model", 8_192])
     })
   )
 
   it.live("its own parameters win over the layer's, by either name, and null takes one out", () =>
     Effect.gen(function* () {
-      const { body } = yield* sent(
+      const { body } = yield* sendRequest(
         { maxTokens: 100, effort: "low", stopSequences: ["END"], parameters: { speed: "fast", container: "c" } },
         request({
           parameters: { maxTokens: 7, stop_sequences: null, container: null, effort: "high" },
@@ -134,7 +134,7 @@ describe("a request", () => {
       ).pipe(Effect.catchTag("ModelError", (failed) => Effect.succeed({ body: failed.detail })))
       // `speed` is not in the rules of the test server: it came through.
       expect(body).toBe("against the rules: speed: Extra inputs are not permitted")
-      const plain = yield* sent(
+      const plain = yield* sendRequest(
         { maxTokens: 100, effort: "low", stopSequences: ["END"] },
         request({
           parameters: { maxTokens: 7, stop_sequences: null, effort: "high" },
@@ -164,7 +164,7 @@ describe("tools", () => {
 
   it.live("are told with their schema; to choose freely nothing is said", () =>
     Effect.gen(function* () {
-      const { body } = yield* sent({ cache: "off" }, offered)
+      const { body } = yield* sendRequest({ cache: "off" }, offered)
       expect(body.tools[0]).toEqual({
         name: "search",
         description: "Does search.",
@@ -180,7 +180,7 @@ describe("tools", () => {
     [{ tool: "search" }, { type: "tool", name: "search" }]
   ])("tool choice %j", ([toolChoice, expected]) =>
     Effect.gen(function* () {
-      const { body } = yield* sent({ model: "claude-opus-5" }, { ...offered, toolChoice })
+      const { body } = yield* sendRequest({ model: "claude-opus-5" }, { ...offered, toolChoice })
       expect(body.tool_choice).toEqual(expected)
     })
   )
@@ -190,7 +190,7 @@ describe("tools", () => {
     { model: "claude-sonnet-4-5", thinking: { budget: 2_048 } }
   ])("a model that can't be made to call is asked to: %j", (options) =>
     Effect.gen(function* () {
-      const { body } = yield* sent({ ...options, cache: "off" }, { ...offered, toolChoice: { tool: "search" } })
+      const { body } = yield* sendRequest({ ...options, cache: "off" }, { ...offered, toolChoice: { tool: "search" } })
       expect(body.tool_choice).toBeUndefined()
       expect(body.messages.at(-1).content.at(-1)).toEqual({ type: "text", text: "Call the tool search now." })
     })
@@ -206,13 +206,13 @@ describe("tools", () => {
     })
   )
 
-  it.live("a schema with alternatives at the top becomes one that the API takes", () =>
+  it.live("a schema with alternatives at the top becomes acceptable to the API", () =>
     Effect.gen(function* () {
       const either = {
         ...tool("either"),
         parameters: { anyOf: [{ type: "object", properties: { a: { type: "string" } } }] }
       }
-      expect((yield* sent({}, request({ tools: [either] }))).body.tools[0].input_schema.type).toBe("object")
+      expect((yield* sendRequest({}, request({ tools: [either] }))).body.tools[0].input_schema.type).toBe("object")
     })
   )
 })
@@ -225,9 +225,9 @@ describe("an answer in a schema", () => {
     additionalProperties: false
   }
 
-  it.live("is asked for by the API's own means, without what it does not enforce", () =>
+  it.live("is requested by the API's own means, without unenforced parts", () =>
     Effect.gen(function* () {
-      const { body } = yield* sent({}, request({ outputSchema }))
+      const { body } = yield* sendRequest({}, request({ outputSchema }))
       expect(body.output_config).toEqual({
         format: {
           type: "json_schema",
@@ -261,13 +261,13 @@ describe("an answer in a schema", () => {
           }
         }
       }
-      const { body } = yield* sent({}, request({ outputSchema: tree }))
+      const { body } = yield* sendRequest({}, request({ outputSchema: tree }))
       expect(body.output_config).toBeUndefined()
       expect(body.system.at(-1).text).toContain('"#/$defs/Node"')
     })
   )
 
-  it.live("comes out of an agent decoded, natively where the model can and by a tool where not", () =>
+  it.live("comes out of an agent decoded, natively if the model can and by a tool if not", () =>
     Effect.gen(function* () {
       const agent = Agent.make({ name: "a", prompt: "p", tools: [], output: Schema.Struct({ city: Schema.String }) })
       const native = yield* serve(say('{"city": "Bern"}'))
@@ -331,7 +331,7 @@ describe("the layer", () => {
     })
   )
 
-  it.effect("can be told what it does not know", () =>
+  it.effect("takes facts about an unknown model", () =>
     Effect.gen(function* () {
       const prices = { input: 1, output: 2 }
       const overrides = { contextWindowTokens: 5, supportsVision: true, prices, structuredOutput: "native" } as const
@@ -345,12 +345,12 @@ describe("the layer", () => {
   it.live("a model without vision is not sent images", () =>
     Effect.gen(function* () {
       const messages = [Message.human("see", { images: [{ url: "https://example.com/a.png" }] })]
-      const { raw } = yield* sent({ supportsVision: false }, request({ messages }))
+      const { raw } = yield* sendRequest({ supportsVision: false }, request({ messages }))
       expect(raw).not.toContain("example.com")
     })
   )
 
-  it.live("prompts beyond 100,000 tokens cost more where the model's prices say so", () =>
+  it.live("prompts beyond 100,000 tokens cost more if the model's prices say so", () =>
     Effect.gen(function* () {
       const usage = (input: number) => ({ usage: { input_tokens: input }, finalUsage: { output_tokens: 1_000_000 } })
       const server = yield* serve(
@@ -358,8 +358,8 @@ describe("the layer", () => {
         stream(answer([{ text: "a" }], usage(100_001)))
       )
       const layer = claude(server, { model: "claude-haiku-5-5" })
-      expect((yield* done(layer)).usage?.cost).toBeCloseTo(0.01 + 0.5, 6)
-      expect((yield* done(layer)).usage?.cost).toBeCloseTo(0.0500005 + 2.5, 6)
+      expect((yield* askToEnd(layer)).usage?.cost).toBeCloseTo(0.01 + 0.5, 6)
+      expect((yield* askToEnd(layer)).usage?.cost).toBeCloseTo(0.0500005 + 2.5, 6)
     })
   )
 

@@ -4,7 +4,7 @@ import { ChatModel, Message } from "effect-deepagents"
 import fc from "fast-check"
 import { describe, vi } from "vitest"
 import { answer, type Event, json, say, serve, stream, toSse } from "../servers/anthropic.ts"
-import { claude, done, failure, message, request, tool, turn } from "./asking.ts"
+import { claude, askToEnd, failure, message, request, tool, turn } from "./asking.ts"
 
 const mixed = answer(
   [
@@ -23,7 +23,7 @@ const mixed = answer(
 const asked = request({ tools: [tool("search")] })
 
 /** What a watcher sees, with the deltas joined. */
-const seen = (parts: ReadonlyArray<ChatModel.TurnPart>) => {
+const summarize = (parts: ReadonlyArray<ChatModel.TurnPart>) => {
   let text = ""
   let reasoning = ""
   const calls: Record<string, string> = {}
@@ -72,7 +72,7 @@ describe("an answer of the Messages API", () => {
         "ToolCallDelta",
         "TurnDone"
       ])
-      const { said } = seen(parts)
+      const { said } = summarize(parts)
       expect(said).toEqual({
         role: "ai",
         content: [
@@ -104,7 +104,7 @@ describe("an answer of the Messages API", () => {
     Effect.gen(function* () {
       const raw = toSse(mixed).replaceAll("\n\n", '\n\n: keep-alive\n\nevent: ping\ndata: {"type": "ping"}\n\n')
       const whole = yield* serve(stream(mixed))
-      const expected = seen(yield* turn(claude(whole), asked))
+      const expected = summarize(yield* turn(claude(whole), asked))
       const length = new TextEncoder().encode(raw).length
       const cuts = [
         ...fc.sample(fc.array(fc.nat(length), { minLength: 1, maxLength: 40 }), { numRuns: 25, seed: 7 }),
@@ -112,14 +112,14 @@ describe("an answer of the Messages API", () => {
       ]
       const server = yield* serve(...cuts.map((places) => stream(raw, { cuts: () => places })))
       const layer = claude(server)
-      for (const _ of cuts) expect(seen(yield* turn(layer, asked))).toEqual(expected)
+      for (const _ of cuts) expect(summarize(yield* turn(layer, asked))).toEqual(expected)
     })
   )
 
   it.live("with CRLF line ends reads the same", () =>
     Effect.gen(function* () {
       const server = yield* serve(stream(toSse(mixed).replaceAll("\n", "\r\n")))
-      expect((yield* done(claude(server), asked)).toolCalls).toHaveLength(2)
+      expect((yield* askToEnd(claude(server), asked)).toolCalls).toHaveLength(2)
     })
   )
 
@@ -127,7 +127,7 @@ describe("an answer of the Messages API", () => {
     Effect.gen(function* () {
       const of = 'é"\\'.repeat(300_000)
       const server = yield* serve(stream(answer([{ call: "search", id: "toolu_1", input: { of } }])))
-      const said = yield* done(claude(server), asked)
+      const said = yield* askToEnd(claude(server), asked)
       expect(said.toolCalls[0]?.arguments).toEqual({ of })
     })
   )
@@ -144,7 +144,7 @@ describe("an answer of the Messages API", () => {
   )
 })
 
-describe("how a turn ended", () => {
+describe("the ends of a turn", () => {
   it.live.each([
     ["end_turn", "stop"],
     ["stop_sequence", "stop"],
@@ -158,7 +158,7 @@ describe("how a turn ended", () => {
   ])("%s is %s, the raw word is kept", ([stop = "", stopReason]) =>
     Effect.gen(function* () {
       const server = yield* serve(stream(answer([{ text: "hm" }], { stop })))
-      const said = yield* done(claude(server))
+      const said = yield* askToEnd(claude(server))
       expect([said.stopReason, said.providerData]).toEqual([
         stopReason,
         { anthropic: { stopReason: stop, id: "msg_01" } }
@@ -174,27 +174,27 @@ describe("how a turn ended", () => {
         stream(answer([{ text: "a" }], { stop: "stop_sequence", stopSequence: "END" }))
       )
       const layer = claude(server)
-      expect((yield* done(layer)).providerData).toMatchObject({ anthropic: { stopDetails: details } })
-      expect((yield* done(layer)).providerData).toMatchObject({ anthropic: { stopSequence: "END" } })
+      expect((yield* askToEnd(layer)).providerData).toMatchObject({ anthropic: { stopDetails: details } })
+      expect((yield* askToEnd(layer)).providerData).toMatchObject({ anthropic: { stopSequence: "END" } })
     })
   )
 
   it.live("an empty answer is a message without content", () =>
     Effect.gen(function* () {
       const server = yield* serve(stream(answer([])))
-      expect(yield* done(claude(server))).toMatchObject({ content: [], toolCalls: [], stopReason: "stop" })
+      expect(yield* askToEnd(claude(server))).toMatchObject({ content: [], toolCalls: [], stopReason: "stop" })
     })
   )
 
-  it.live("calls make it a tool turn, whatever the server says; none make it none", () =>
+  it.live("calls make it a tool turn, for any stop reason; no calls make it none", () =>
     Effect.gen(function* () {
       const server = yield* serve(
         stream(answer([{ call: "search", id: "a", input: {} }], { stop: "end_turn" })),
         stream(answer([{ text: "done" }], { stop: "tool_use" }))
       )
       const layer = claude(server)
-      expect((yield* done(layer)).stopReason).toBe("toolCalls")
-      expect((yield* done(layer)).stopReason).toBe("stop")
+      expect((yield* askToEnd(layer)).stopReason).toBe("toolCalls")
+      expect((yield* askToEnd(layer)).stopReason).toBe("stop")
     })
   )
 })
@@ -207,7 +207,7 @@ describe("malformed calls are kept raw", () => {
   ])("%s", ([, raw = "", stop = ""]) =>
     Effect.gen(function* () {
       const server = yield* serve(stream(answer([{ call: "search", id: "a", input: raw }], { stop })))
-      const said = yield* done(claude(server), asked)
+      const said = yield* askToEnd(claude(server), asked)
       expect(said.toolCalls).toEqual([])
       expect(said.malformedToolCalls).toMatchObject([{ id: "a", name: "search", raw }])
     })
@@ -216,7 +216,7 @@ describe("malformed calls are kept raw", () => {
   it.live("cut before its arguments began is not a call without arguments", () =>
     Effect.gen(function* () {
       const server = yield* serve(stream(answer([{ call: "search", id: "a", input: "" }], { stop: "max_tokens" })))
-      expect((yield* done(claude(server), asked)).malformedToolCalls).toHaveLength(1)
+      expect((yield* askToEnd(claude(server), asked)).malformedToolCalls).toHaveLength(1)
     })
   )
 
@@ -226,13 +226,13 @@ describe("malformed calls are kept raw", () => {
         (event) => event.type !== "content_block_stop"
       )
       const server = yield* serve(stream(events))
-      expect((yield* done(claude(server), asked)).malformedToolCalls).toHaveLength(1)
+      expect((yield* askToEnd(claude(server), asked)).malformedToolCalls).toHaveLength(1)
     })
   )
 })
 
 describe("a broken stream is never a success", () => {
-  it.live("cut anywhere before message_stop it is BadResponse, whatever came before", () =>
+  it.live("cut anywhere before message_stop it is BadResponse, after any parts", () =>
     Effect.gen(function* () {
       const raw = toSse(mixed)
       const whole = raw.indexOf("event: message_stop")
@@ -324,7 +324,7 @@ describe("a broken stream is never a success", () => {
     })
   )
 
-  it.live("what came before an error was said", () =>
+  it.live("keeps the parts before an error", () =>
     Effect.gen(function* () {
       const server = yield* serve(
         stream([
@@ -340,18 +340,18 @@ describe("a broken stream is never a success", () => {
     })
   )
 
-  it.live("what happens to the connection after message_stop does not matter, and is not waited for", () =>
+  it.live("does not wait for the end of the connection after message_stop, and ignores it", () =>
     Effect.gen(function* () {
       const server = yield* serve(stream(mixed, { end: "hold" }), stream(mixed, { end: "reset" }))
       const layer = claude(server)
-      expect((yield* done(layer, asked)).toolCalls).toHaveLength(2)
-      expect((yield* done(layer, asked)).toolCalls).toHaveLength(2)
+      expect((yield* askToEnd(layer, asked)).toolCalls).toHaveLength(2)
+      expect((yield* askToEnd(layer, asked)).toolCalls).toHaveLength(2)
       expect(yield* Effect.promise(() => server.requests[0]!.closed)).toBeLessThan(1_000)
     })
   )
 })
 
-describe("what is not known", () => {
+describe("unknown parts", () => {
   it.live("is ignored, and logged once", () =>
     Effect.gen(function* () {
       const [start, ping, ...rest] = answer([{ text: "fine" }])
@@ -433,7 +433,7 @@ it.live("thinking, text and calls of an answer go back in the order in which the
     ]
     const server = yield* serve(stream(answer(blocks)), say("ok"))
     const layer = claude(server)
-    const said = yield* done(layer, asked)
+    const said = yield* askToEnd(layer, asked)
     const results = said.toolCalls.map(({ id }) => Message.tool("r", { toolCallId: id, toolName: "search" }))
     yield* turn(layer, request({ tools: [tool("search")], messages: [Message.human("Hello"), said, ...results] }))
     const decoded = yield* Message.decode(Message.encode(said))

@@ -5,13 +5,13 @@ import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel
 import { describe } from "vitest"
 import { answer, error, json, type Recorded, say, serve, serveBy, stream } from "../servers/anthropic.ts"
 import { bodyViolations } from "../servers/anthropicRules.ts"
-import { claude, done, failure, request, tool } from "./asking.ts"
+import { claude, askToEnd, failure, request, tool } from "./asking.ts"
 
 const token = "ya29.canary-token-0123456789"
 
 const path = /^\/projects\/my-project\/locations\/([a-z0-9-]+)\/publishers\/anthropic\/models\/([^/:]+):(\w+)$/
 
-/** What Vertex AI refuses beyond what Anthropic does. */
+/** The rules of Vertex AI beyond those of Anthropic. */
 const violations = ({ body, headers, url }: Recorded): ReadonlyArray<string> => {
   const model = path.exec(url)?.[2]
   return [
@@ -36,7 +36,7 @@ describe("Claude on Vertex AI", () => {
   const at = (url: string, options: Partial<AnthropicChatModel.Options> = {}) =>
     AnthropicChatModel.layer({ model: "claude-sonnet-4-5@20250929", vertex: vertex(), baseURL: url, ...options })
 
-  it.live("is asked with a token for each request, at the path of its model, and goes on with what it thought", () =>
+  it.live("is asked with a token for each request, at the path of its model, and goes on with its thoughts", () =>
     Effect.gen(function* () {
       const first = answer([
         { thinking: "hm", signature: "sig" },
@@ -45,9 +45,9 @@ describe("Claude on Vertex AI", () => {
       const server = yield* vertexServer(stream(first), say("ok"))
       const layer = at(server.url, { thinking: "low" })
       const asked = request({ tools: [tool("search")] })
-      const said = yield* done(layer, asked)
+      const said = yield* askToEnd(layer, asked)
       const result = Message.tool("found", { toolCallId: "toolu_1", toolName: "search" })
-      yield* done(layer, { ...asked, messages: [...asked.messages, said, result] })
+      yield* askToEnd(layer, { ...asked, messages: [...asked.messages, said, result] })
       expect(server.requests.map(({ url }) => path.exec(url)?.slice(1))).toEqual(
         Array.from({ length: 2 }, () => ["global", "claude-sonnet-4-5%4020250929", "streamRawPredict"])
       )
@@ -55,16 +55,20 @@ describe("Claude on Vertex AI", () => {
     })
   )
 
-  it.live("has no pictures from elsewhere, knows its model and what a region costs", () =>
+  it.live("has no remote pictures, knows its model and the costs of a region", () =>
     Effect.gen(function* () {
       const server = yield* vertexServer(say("ok"))
       const messages = [Message.human([Content.image({ url: "https://example.com/a.png" })])]
-      yield* done(at(server.url), request({ messages }))
+      yield* askToEnd(at(server.url), request({ messages }))
       expect(server.requests[0]?.body.messages[0].content[0].type).toBe("text")
-      const known = (location?: string) =>
+      const knownFacts = (location?: string) =>
         Effect.provide(ChatModel.ChatModel, at(server.url, { vertex: vertex(location) }))
-      expect(yield* known()).toMatchObject({ provider: "vertex", contextWindowTokens: 200_000, prices: { input: 3 } })
-      expect((yield* known("europe-west1")).prices?.input).toBeCloseTo(3.3)
+      expect(yield* knownFacts()).toMatchObject({
+        provider: "vertex",
+        contextWindowTokens: 200_000,
+        prices: { input: 3 }
+      })
+      expect((yield* knownFacts("europe-west1")).prices?.input).toBeCloseTo(3.3)
     })
   )
 
@@ -126,7 +130,7 @@ describe("Claude on Vertex AI", () => {
   )
 })
 
-it.live("what can't be read is warned of once a session", () =>
+it.live("warns of unreadable parts once a session", () =>
   Effect.gen(function* () {
     const server = yield* serve(say("ok"))
     const model = yield* Effect.provide(ChatModel.ChatModel, claude(server))
@@ -149,12 +153,12 @@ describe("calls of Claude", () => {
     Effect.gen(function* () {
       const server = yield* serve(say("ok"))
       const one = claude(server, { model: "claude-opus-4-6", parallelToolCalls: false })
-      yield* done(one, asked)
-      yield* done(one, { ...asked, toolChoice: "required" })
-      yield* done(one, { ...asked, toolChoice: "none" })
-      yield* done(one, request())
-      yield* done(one, { ...asked, parameters: { parallelToolCalls: true } })
-      yield* done(claude(server), { ...asked, parameters: { parallelToolCalls: false } })
+      yield* askToEnd(one, asked)
+      yield* askToEnd(one, { ...asked, toolChoice: "required" })
+      yield* askToEnd(one, { ...asked, toolChoice: "none" })
+      yield* askToEnd(one, request())
+      yield* askToEnd(one, { ...asked, parameters: { parallelToolCalls: true } })
+      yield* askToEnd(claude(server), { ...asked, parameters: { parallelToolCalls: false } })
       expect(server.requests.map(({ body }) => body.tool_choice)).toEqual([
         { type: "auto", disable_parallel_tool_use: true },
         { type: "any", disable_parallel_tool_use: true },
@@ -171,8 +175,8 @@ describe("calls of Claude", () => {
       const server = yield* serve(say("ok"))
       const open = { ...tool("any"), parameters: { type: "object", additionalProperties: true } }
       const both = request({ tools: [tool("search"), open] })
-      yield* done(claude(server, { strictTools: true }), both)
-      yield* done(claude(server, { strictTools: true, model: "claude-opus-4-1" }), both)
+      yield* askToEnd(claude(server, { strictTools: true }), both)
+      yield* askToEnd(claude(server, { strictTools: true, model: "claude-opus-4-1" }), both)
       const [now, before] = server.requests.map(({ body }) => body.tools)
       expect(now.map(({ strict }: { strict?: boolean }) => strict)).toEqual([true, undefined])
       expect(now[0].input_schema).toMatchObject({ additionalProperties: false, properties: { of: { type: "string" } } })

@@ -1,5 +1,5 @@
 import type { MessageCreateParamsStreaming as BetaParams } from "@anthropic-ai/sdk/resources/beta/messages/messages"
-/** What we send is what the SDK's types say can be sent. */
+/** Our requests fit the SDK's types. */
 import type {
   ContentBlockParam,
   MessageCountTokensParams,
@@ -24,7 +24,7 @@ type Mutable<T> =
 
 type Params = MessageCreateParamsStreaming
 
-// What comes from the API and goes back verbatim is open JSON here, and closed unions there.
+// Parts that come from the API and go back verbatim are open JSON here, and closed unions there.
 expectTypeOf<Mutable<Omit<Wire.TextPart, "citations">>>().toExtend<ContentBlockParam>()
 expectTypeOf<Mutable<Omit<Wire.ToolUsePart, "caller">>>().toExtend<ContentBlockParam>()
 expectTypeOf<
@@ -38,7 +38,7 @@ expectTypeOf<NonNullable<Wire.Body["output_config"]>["effort"]>().toExtend<
   NonNullable<Params["output_config"]>["effort"]
 >()
 expectTypeOf<NonNullable<Wire.Body["service_tier"]>>().toExtend<NonNullable<Params["service_tier"]>>()
-/** Every field of a prompt is one that can be counted. */
+/** The API can count every field of a prompt. */
 expectTypeOf<keyof Wire.Prompt>().toExtend<keyof MessageCountTokensParams>()
 expectTypeOf<Exclude<keyof Wire.Body, "temperature" | "top_p" | "top_k" | "anthropic_version">>().toExtend<
   keyof Params | keyof BetaParams

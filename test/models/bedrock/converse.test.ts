@@ -6,7 +6,7 @@ import * as BedrockConverseChatModel from "effect-deepagents/models/BedrockConve
 import fc from "fast-check"
 import { afterEach, describe, vi } from "vitest"
 import { scaled } from "../../scale.ts"
-import { done, failure, message, request, tool, turn } from "../anthropic/asking.ts"
+import { askToEnd, failure, message, request, tool, turn } from "../anthropic/asking.ts"
 import type { Server } from "../servers/anthropic.ts"
 import {
   awsError,
@@ -122,13 +122,13 @@ describe.each(Object.entries(models))("%s", (_, model) => {
   it.live.each(Object.entries(shapes))("%s goes back by the rules, to it and to others", ([, [blocks, stop]]) =>
     Effect.gen(function* () {
       const server = yield* serveConverse(frames(converseAnswer(blocks, stop)), ok)
-      const said = yield* done(converse(server, { model }), asked)
+      const said = yield* askToEnd(converse(server, { model }), asked)
       for (const next of [model, models.llama, models.claude, models.mistral]) {
         const layer = converse(server, { model: next })
-        expect(Message.text(yield* done(layer, second(said)))).toBe("ok")
+        expect(Message.text(yield* askToEnd(layer, second(said)))).toBe("ok")
         // The last round of a run offers no tools.
         const { messages } = second(said)
-        expect(Message.text(yield* done(layer, request({ messages })))).toBe("ok")
+        expect(Message.text(yield* askToEnd(layer, request({ messages })))).toBe("ok")
       }
     })
   )
@@ -184,20 +184,20 @@ describe("an answer", () => {
         ...random.map((places) => frames(all, { cuts: () => places }))
       )
       const layer = converse(server)
-      const first = yield* done(layer, asked)
+      const first = yield* askToEnd(layer, asked)
       expect(first).toMatchObject({ toolCalls: [{ arguments: { of: "日" } }] })
       for (let count = 0; count <= random.length; count++) {
-        expect({ ...(yield* done(layer, asked)), id: "" }).toEqual({ ...first, id: "" })
+        expect({ ...(yield* askToEnd(layer, asked)), id: "" }).toEqual({ ...first, id: "" })
       }
     })
   )
 
-  it.live("gives hidden thoughts, and what AWS ran, back as they came", () =>
+  it.live("returns hidden thoughts, and AWS's own calls, unchanged", () =>
     Effect.gen(function* () {
       const hidden = [thought({ redactedContent: "c2VjcmV0" }), serverCall, serverResult, text("So."), call("a", "{}")]
       const server = yield* serveConverse(frames(converseAnswer(hidden, "tool_use")), ok)
       const layer = converse(server, { serverTools: [{ systemTool: { name: "nova_grounding" } }] })
-      const said = yield* done(layer, asked)
+      const said = yield* askToEnd(layer, asked)
       expect(said.toolCalls).toHaveLength(1)
       yield* turn(layer, second(said))
       expect(bodyOf(server).messages[1].content).toEqual([
@@ -223,7 +223,7 @@ describe("an answer", () => {
   it.live("has its citations as data", () =>
     Effect.gen(function* () {
       const server = yield* serveConverse(frames(converseAnswer(shapes["what AWS ran"]![0], "end_turn")))
-      const [block] = (yield* done(converse(server), asked)).content
+      const [block] = (yield* askToEnd(converse(server), asked)).content
       expect(block).toMatchObject({
         text: "Found.",
         citations: [{ source: { url: "https://effect.website", title: "Effect" }, quote: "It is a library." }]
@@ -235,7 +235,7 @@ describe("an answer", () => {
     Effect.gen(function* () {
       const deltas = [{ reasoningContent: { text: "hm" } }, { text: "So" }, { reasoningContent: { text: "oh" } }]
       const server = yield* serveConverse(frames(converseAnswer([{ deltas }], "end_turn")))
-      const { content } = yield* done(converse(server), asked)
+      const { content } = yield* askToEnd(converse(server), asked)
       expect(content.map((block) => [block.type, "text" in block ? block.text : ""])).toEqual([
         ["reasoning", "hm"],
         ["text", "So"],
@@ -248,7 +248,7 @@ describe("an answer", () => {
     Effect.gen(function* () {
       for (const reason of ["constructor", "toString", "__proto__"]) {
         const server = yield* serveConverse(frames(converseAnswer([{ deltas: [{ text: "hm" }] }], reason)))
-        expect((yield* done(converse(server), asked)).stopReason).toBe("stop")
+        expect((yield* askToEnd(converse(server), asked)).stopReason).toBe("stop")
       }
     })
   )
@@ -309,7 +309,7 @@ describe("a request", () => {
       return server.requests[0]!
     })
 
-  it.live("carries images, documents and what lies in S3, and texts as text", () =>
+  it.live("carries images, documents and files in S3, and texts as text", () =>
     Effect.gen(function* () {
       const { body } = yield* asks(
         {},
@@ -338,7 +338,7 @@ describe("a request", () => {
     })
   )
 
-  it.live("has cache points where a model takes them", () =>
+  it.live("has cache points for models that take them", () =>
     Effect.gen(function* () {
       const tools = [tool("search")]
       const points = (body: object) => JSON.stringify(body).split('"cachePoint"').length - 1
@@ -367,7 +367,7 @@ describe("a request", () => {
     })
   )
 
-  it.live("sorts parameters: those of the API, and those of the model", () =>
+  it.live("sorts parameters: fields of the API, and fields of the model", () =>
     Effect.gen(function* () {
       const { body } = yield* asks(
         { temperature: 0.1, maxOutputTokens: 50, parameters: { top_k: 20, requestMetadata: { team: "a" } } },
@@ -385,7 +385,7 @@ describe("a request", () => {
     })
   )
 
-  it.live("forces a call where the model can be forced, and asks for it elsewhere", () =>
+  it.live("forces a call if the model can be forced, and asks for it otherwise", () =>
     Effect.gen(function* () {
       const more = { tools: [tool("search")], toolChoice: { tool: "search" } } as const
       expect((yield* asks({ model: models.mistral }, more)).body.toolConfig.toolChoice).toEqual({
@@ -493,7 +493,7 @@ describe("a failure", () => {
         expect.stringContaining("oops"),
         expect.stringMatching(/^InvalidRequest .*redirects to https:\/\/elsewhere\.example/)
       ])
-      expect(Message.text(yield* done(layer))).toBe("partial")
+      expect(Message.text(yield* askToEnd(layer))).toBe("partial")
     })
   )
 
@@ -511,13 +511,13 @@ describe("a failure", () => {
   )
 })
 
-it.live("costs of Claude what its length and its cache do, unless prices are given", () =>
+it.live("costs of Claude follow its length and its cache, unless prices are given", () =>
   Effect.gen(function* () {
     const model = "us.anthropic.claude-haiku-5-5-20261101-v1:0"
     const costOf = (usage: object, options: Partial<BedrockConverseChatModel.Options> = {}) =>
       Effect.gen(function* () {
         const server = yield* serveConverse(frames(converseAnswer([text("ok")], "end_turn", usage)))
-        return (yield* done(converse(server, { model, ...options }), asked)).usage?.cost
+        return (yield* askToEnd(converse(server, { model, ...options }), asked)).usage?.cost
       })
     const short = { inputTokens: 100_000, outputTokens: 10 }
     const long = { inputTokens: 150_000, outputTokens: 10 }
@@ -533,7 +533,7 @@ it.live("costs of Claude what its length and its cache do, unless prices are giv
 
 it.live("is found by name, with its facts", () =>
   Effect.gen(function* () {
-    const known = (model: string) =>
+    const knownFacts = (model: string) =>
       Effect.provide(
         Effect.map(ChatModel.ChatModel, ({ contextWindowTokens, prices, supportsVision }) => [
           contextWindowTokens,
@@ -542,9 +542,9 @@ it.live("is found by name, with its facts", () =>
         ]),
         ChatModels.resolve(`bedrock:${model}`)
       )
-    expect(yield* known(models.nova)).toEqual([300_000, true, 0.8])
-    expect(yield* known(models["gpt-oss"])).toEqual([128_000, false, 0.15])
-    expect(yield* known(models.llama)).toEqual([128_000, false, 0.72])
-    expect(yield* known(models.stranger)).toEqual([undefined, false, undefined])
+    expect(yield* knownFacts(models.nova)).toEqual([300_000, true, 0.8])
+    expect(yield* knownFacts(models["gpt-oss"])).toEqual([128_000, false, 0.15])
+    expect(yield* knownFacts(models.llama)).toEqual([128_000, false, 0.72])
+    expect(yield* knownFacts(models.stranger)).toEqual([undefined, false, undefined])
   })
 )

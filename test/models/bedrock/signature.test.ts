@@ -147,7 +147,7 @@ const credentials = { accessKeyId: "AKIDEXAMPLE", secretAccessKey: Redacted.make
 
 const ok = framed(answer([{ text: "hi" }]))
 
-const sent = (options: Partial<BedrockChatModel.Options>): Effect.Effect<Recorded, ModelError.ModelError> =>
+const sendRequest = (options: Partial<BedrockChatModel.Options>): Effect.Effect<Recorded, ModelError.ModelError> =>
   Effect.scoped(
     Effect.gen(function* () {
       const server = yield* serveBedrock(ok)
@@ -169,7 +169,7 @@ describe("a request to Bedrock", () => {
     ]
   ])("for %s is signed as AWS will check it", ([model = "", path]) =>
     Effect.gen(function* () {
-      const request = yield* sent({ model, credentials, region: "eu-west-1" })
+      const request = yield* sendRequest({ model, credentials, region: "eu-west-1" })
       expect(request.url).toBe(`/model/${path}/invoke-with-response-stream`)
       const { credential, expected, given, signedHeaders } = signatures(request, secret, "eu-west-1")
       expect(given).toBe(expected)
@@ -182,7 +182,7 @@ describe("a request to Bedrock", () => {
 
   it.live("signs headers, betas and a session token too", () =>
     Effect.gen(function* () {
-      const request = yield* sent({
+      const request = yield* sendRequest({
         credentials: { ...credentials, sessionToken: Redacted.make("session-token") },
         region: "us-east-1",
         headers: { "x-amzn-bedrock-guardrailidentifier": "g-1" },
@@ -200,7 +200,7 @@ describe("a request to Bedrock", () => {
 
   it.live("carries a bearer token, and then no signature", () =>
     Effect.gen(function* () {
-      const { headers } = yield* sent({ bearerToken: Redacted.make("bedrock-api-key") })
+      const { headers } = yield* sendRequest({ bearerToken: Redacted.make("bedrock-api-key") })
       expect(headers["authorization"]).toBe("Bearer bedrock-api-key")
       expect(headers["x-amz-date"]).toBeUndefined()
     })
@@ -209,14 +209,14 @@ describe("a request to Bedrock", () => {
   it.live("finds a bearer token in the environment", () =>
     Effect.gen(function* () {
       vi.stubEnv("AWS_BEARER_TOKEN_BEDROCK", "from-env")
-      expect((yield* sent({})).headers["authorization"]).toBe("Bearer from-env")
+      expect((yield* sendRequest({})).headers["authorization"]).toBe("Bearer from-env")
     })
   )
 
   it.live("uses credentials that are written down, whatever the environment holds", () =>
     Effect.gen(function* () {
       vi.stubEnv("AWS_BEARER_TOKEN_BEDROCK", "from-env")
-      const request = yield* sent({ credentials, region: "us-east-1" })
+      const request = yield* sendRequest({ credentials, region: "us-east-1" })
       const { expected, given } = signatures(request, secret, "us-east-1")
       expect(given).toBe(expected)
     })
@@ -227,7 +227,7 @@ describe("a request to Bedrock", () => {
       vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIDFROMENV")
       vi.stubEnv("AWS_SECRET_ACCESS_KEY", secret)
       vi.stubEnv("AWS_REGION", "ap-northeast-1")
-      const request = yield* sent({})
+      const request = yield* sendRequest({})
       const { credential, expected, given } = signatures(request, secret, "ap-northeast-1")
       expect(credential).toContain("AKIDFROMENV/")
       expect(given).toBe(expected)
@@ -265,15 +265,15 @@ describe("a request to Bedrock", () => {
 describe("the layer", () => {
   it.effect("knows its model behind region, vendor, date and version", () =>
     Effect.gen(function* () {
-      const known = (model: string) =>
+      const knownFacts = (model: string) =>
         Effect.provide(ChatModel.ChatModel, BedrockChatModel.layer({ model, bearerToken: Redacted.make("k") }))
-      expect(yield* known("eu.anthropic.claude-sonnet-4-5-20250929-v1:0")).toMatchObject({
+      expect(yield* knownFacts("eu.anthropic.claude-sonnet-4-5-20250929-v1:0")).toMatchObject({
         provider: "bedrock",
         contextWindowTokens: 200_000,
         prices: { input: expect.closeTo(3.3), output: expect.closeTo(16.5) }
       })
-      expect(yield* known("global.anthropic.claude-opus-5-5")).toMatchObject({ prices: { input: 4, output: 20 } })
-      expect((yield* known("arn:aws:bedrock:eu-west-1:1:application-inference-profile/x")).prices).toBeUndefined()
+      expect(yield* knownFacts("global.anthropic.claude-opus-5-5")).toMatchObject({ prices: { input: 4, output: 20 } })
+      expect((yield* knownFacts("arn:aws:bedrock:eu-west-1:1:application-inference-profile/x")).prices).toBeUndefined()
     })
   )
 })

@@ -4,7 +4,7 @@ import { ChatModel, Content, Message } from "effect-deepagents"
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import fc from "fast-check"
 import { describe } from "vitest"
-import { done, failure, message, request, tool, turn } from "../anthropic/asking.ts"
+import { askToEnd, failure, message, request, tool, turn } from "../anthropic/asking.ts"
 import { answer, type Server } from "../servers/anthropic.ts"
 import {
   awsError,
@@ -35,14 +35,14 @@ const events = answer([
 
 const asked = request({ tools: [tool("search")] })
 
-const said = (parts: ReadonlyArray<ChatModel.TurnPart>) => ({ ...message(parts), id: "" })
+const messageOf = (parts: ReadonlyArray<ChatModel.TurnPart>) => ({ ...message(parts), id: "" })
 
 describe("AWS's event stream", () => {
   it.live("is the answer that the same events are on Anthropic's own API", () =>
     Effect.gen(function* () {
       const server = yield* serveBedrock(framed(events))
       const parts = yield* turn(bedrock(server), asked)
-      expect(said(parts)).toMatchObject({
+      expect(messageOf(parts)).toMatchObject({
         content: [
           { type: "reasoning", text: "hm 🤔", providerData: { anthropic: { signature: "sig" } } },
           { type: "text", text: "Grüße 日本" }
@@ -63,9 +63,9 @@ describe("AWS's event stream", () => {
         ...random.map((places) => framed(events, { cuts: () => places }))
       )
       const layer = bedrock(server)
-      const expected = said(yield* turn(layer, asked))
-      expect(Message.text(yield* done(layer, asked))).toBe("é")
-      for (const _ of random) expect(said(yield* turn(layer, asked))).toEqual(expected)
+      const expected = messageOf(yield* turn(layer, asked))
+      expect(Message.text(yield* askToEnd(layer, asked))).toBe("é")
+      for (const _ of random) expect(messageOf(yield* turn(layer, asked))).toEqual(expected)
     })
   )
 
@@ -108,7 +108,7 @@ describe("AWS's event stream", () => {
       const [first, ...rest] = events.filter(({ type }) => type !== "ping").map(eventFrame)
       const odd = frame({ ":event-type": "initial-response", ":message-type": "event" }, "{}")
       const server = yield* serveBedrock(frames([first!, odd, eventFrame("{}"), ...rest]))
-      expect((yield* done(bedrock(server), asked)).toolCalls).toHaveLength(1)
+      expect((yield* askToEnd(bedrock(server), asked)).toolCalls).toHaveLength(1)
     })
   )
 
@@ -153,7 +153,7 @@ describe("AWS's event stream", () => {
         event.type === "message_stop" ? { ...event, "amazon-bedrock-guardrailAction": "INTERVENED" } : event
       )
       const server = yield* serveBedrock(framed(stopped))
-      expect((yield* done(bedrock(server), asked)).stopReason).toBe("contentFilter")
+      expect((yield* askToEnd(bedrock(server), asked)).stopReason).toBe("contentFilter")
     })
   )
 })

@@ -319,7 +319,7 @@ describe("tool calls", () => {
 
   const rejection = new AiError.ToolParameterValidationError({ toolName: "add", description: "Expected a number" })
 
-  it.effect("that the provider fails on become malformed, and what came before is kept", () =>
+  it.effect("with a failure of the provider become malformed, and earlier parts are kept", () =>
     Effect.gen(function* () {
       const message = yield* turn(withTools)
       expect(Message.text(message)).toBe("Adding")
@@ -457,7 +457,7 @@ describe("a request", () => {
     }).pipe(Effect.provide(provided([finish()])))
   )
 
-  it.effect("replays reasoning with its signature, and what the provider ran, in the order in which it came", () =>
+  it.effect("replays reasoning with its signature, and the provider's own calls, in their order", () =>
     Effect.gen(function* () {
       const first = yield* turn(withTools)
       // It survives the encoding that sessions keep.
@@ -535,7 +535,7 @@ describe("a request", () => {
     )
   )
 
-  it.effect("leaves out what another provider thought, and answers what was never answered", () =>
+  it.effect("leaves out another provider's thoughts, and answers unanswered calls", () =>
     Effect.gen(function* () {
       yield* turn(
         request([
@@ -630,7 +630,7 @@ describe("a broken stream is never a success", () => {
     }).pipe(Effect.provide(provided(text("Hel"))))
   )
 
-  it.effect("when the provider sends an error in its middle: what came before it was seen", () =>
+  it.effect("when the provider sends an error in its middle: earlier parts were seen", () =>
     Effect.gen(function* () {
       const { error, seen } = yield* failed()
       expect(seen).toEqual([{ _tag: "TextDelta", text: "Hel" }])
@@ -662,7 +662,7 @@ describe("a broken stream is never a success", () => {
     )
   )
 
-  it.effect("when it sends what effect/ai can't decode", () =>
+  it.effect("when it sends parts that effect/ai can't decode", () =>
     Effect.gen(function* () {
       const { error } = yield* failed()
       expect(error.reason._tag).toBe("BadResponse")
@@ -756,7 +756,7 @@ it.effect("invariant 9: leaving the turn interrupts the provider's stream", () =
   })
 )
 
-it.effect("says what it is as the effect/ai Model does, unless told otherwise", () =>
+it.effect("has the facts of the effect/ai Model, unless told otherwise", () =>
   Effect.gen(function* () {
     const layer = Model.make("acme", "acme-1", script([]))
     const described = yield* Effect.provide(ChatModel.ChatModel, EffectAiChatModel.layer().pipe(Layer.provide(layer)))

@@ -176,7 +176,7 @@ describe("generateObject", () => {
   const Person = Schema.Struct({ name: Schema.String, born: Schema.Finite })
   const schema = Person.annotate({ identifier: "Person" })
 
-  it.effect("uses the model's JSON mode where it has one", () =>
+  it.effect("uses the model's JSON mode if it has one", () =>
     Effect.gen(function* () {
       const response = yield* LanguageModel.generateObject({ prompt: "Ada", schema })
       expect(response.value).toEqual({ name: "Ada", born: 1815 })
@@ -186,7 +186,7 @@ describe("generateObject", () => {
     }).pipe(Effect.provide(provided([`{"name":"Ada","born":1815}`])))
   )
 
-  it.effect("uses a tool where it has none", () =>
+  it.effect("uses a tool if it has none", () =>
     Effect.gen(function* () {
       const response = yield* LanguageModel.generateObject({ prompt: "Ada", schema })
       expect(response.value).toEqual({ name: "Ada", born: 1815 })
@@ -257,7 +257,7 @@ describe("streamText", () => {
     )
   )
 
-  it.effect("fails as the model does, after what came before", () =>
+  it.effect("fails like the model, after the parts before", () =>
     Effect.gen(function* () {
       const seen: Array<string> = []
       const error = yield* LanguageModel.streamText({ prompt: "x" }).pipe(
@@ -371,7 +371,7 @@ describe("a Chat", () => {
       }).pipe(Effect.provide(calculator), Effect.provide(provided([TestChatModel.message(signed), "You're welcome"])))
   )
 
-  it.effect("gives back as two what was streamed as one", () =>
+  it.effect("returns as two parts the parts that were streamed as one", () =>
     Effect.gen(function* () {
       const two = [Content.reasoning("one", { acme: { n: 1 } }), Content.reasoning("two", { acme: { n: 2 } })]
       const chat = yield* Chat.fromPrompt("Think")

@@ -15,7 +15,7 @@ const args = fc.dictionary(
   { maxKeys: 4 }
 )
 
-/** What a provider behind effect/ai may have attached. */
+/** Data that a provider behind effect/ai may have attached. */
 const data = fc.option(fc.record({ "effect-ai": fc.record({ acme: args }) }), { nil: undefined })
 
 const withData = <A extends object>(block: A, providerData: Json.JsonObject | undefined) =>
@@ -34,7 +34,7 @@ const media: fc.Arbitrary<Content.Block> = fc.oneof(
   base64.map((data) => Content.file({ base64: data, mimeType: "audio/wav" }))
 )
 
-/** Reasoning always says whose it is; what nobody attached anything to is another provider's. */
+/** Reasoning always names its provider; reasoning without attached data is another provider's. */
 const reasoning = fc
   .tuple(words, args)
   .map(([value, own]): Content.Block => Content.reasoning(value, { "effect-ai": { acme: own } }))
@@ -122,7 +122,7 @@ const anyMessage: fc.Arbitrary<Message.Message> = fc.oneof(
     .map(([toolCallId, content]) => Message.tool(content, { toolCallId, toolName: "t" }))
 )
 
-/** What a prompt can say of a message. */
+/** The parts of a message that a prompt can carry. */
 const essence = (message: Message.Message) => ({
   role: message.role,
   content: message.content,
@@ -158,7 +158,7 @@ describe("messages as a prompt, and back", () => {
     )
   })
 
-  it("give the same prompt once more, whatever the history was", () => {
+  it("give the same prompt once more, for any history", () => {
     fc.assert(
       fc.property(fc.array(anyMessage, { maxLength: 8 }), (messages) => {
         const prompt = Prompt.fromMessages(messages)
@@ -191,7 +191,7 @@ describe("messages as a prompt, and back", () => {
 })
 
 describe("a prompt as messages", () => {
-  it("tells media by what they are", () => {
+  it("tells media by their types", () => {
     const png = (data: string | Uint8Array | URL) => AiPrompt.filePart({ mediaType: "image/png", data })
     const long = Buffer.alloc(200, 1).toString("base64")
     const prompt = AiPrompt.fromMessages([
@@ -227,7 +227,7 @@ describe("a prompt as messages", () => {
     ])
   })
 
-  it("keeps what a provider ran in its place", () => {
+  it("keeps a provider's own calls in their places", () => {
     const prompt = AiPrompt.make([
       {
         role: "assistant",
@@ -250,13 +250,13 @@ describe("a prompt as messages", () => {
     expect(message?.content).toEqual([Content.text("Searching"), Content.text("Found")])
     expect(Prompt.fromMessages([message!]).content).toEqual(prompt.content)
     // A middleware may have taken blocks out since, or put some in.
-    const shown = (...texts: ReadonlyArray<string>) =>
+    const showTexts = (...texts: ReadonlyArray<string>) =>
       Prompt.fromMessages([{ ...message!, content: texts.map(Content.text) }]).content[0]?.content
     const ran = [
       { type: "tool-call", id: "1" },
       { type: "tool-result", id: "1" }
     ]
-    expect(shown("a")).toMatchObject([{ text: "a" }, ...ran])
-    expect(shown("a", "b", "c")).toMatchObject([{ text: "a" }, ...ran, { text: "b" }, { text: "c" }])
+    expect(showTexts("a")).toMatchObject([{ text: "a" }, ...ran])
+    expect(showTexts("a", "b", "c")).toMatchObject([{ text: "a" }, ...ran, { text: "b" }, { text: "c" }])
   })
 })

@@ -69,7 +69,7 @@ describe("fromToolkit", () => {
     }).pipe(Effect.provide(open))
   )
 
-  it.effect("tells the model what is wrong with arguments, before and in the handler's own decoding", () =>
+  it.effect("tells the model the problem of arguments, before and in the handler's own decoding", () =>
     Effect.gen(function* () {
       const missing = yield* failureOf(toolOf(tools, "price"), { item: "tea" })
       expect(missing).toMatchObject({ _tag: "ToolError", reason: "InvalidArguments" })
@@ -80,7 +80,7 @@ describe("fromToolkit", () => {
     }).pipe(Effect.provide(open))
   )
 
-  it.effect("turns failures of both failure modes into what the model can act on", () =>
+  it.effect("turns failures of both failure modes into messages that the model can act on", () =>
     Effect.gen(function* () {
       const thrown = yield* failureOf(toolOf(tools, "buy"), { item: "cake" })
       expect(thrown).toMatchObject({ reason: "Failed", message: `{"_tag":"OutOfStock","item":"cake","left":0}` })
@@ -151,7 +151,7 @@ describe("fromToolkit", () => {
     }).pipe(Effect.provide(TestChatModel.script([TestChatModel.calls([{ name: "count" }]), "done"])))
   )
 
-  it.effect("shows the model what the tool maps its result to", () =>
+  it.effect("shows the model the tool's mapped result", () =>
     Effect.gen(function* () {
       const Draw = AiTool.make("draw", {
         success: Schema.String,
@@ -204,7 +204,7 @@ describe("fromToolkit", () => {
     })
   )
 
-  it.effect("takes the handlers' own needs from where they were built", () =>
+  it.effect("takes the handlers' own services from the place of their building", () =>
     Effect.gen(function* () {
       class Till extends Context.Service<Till, { readonly cash: number }>()("test/Till") {}
       const Cash = AiTool.make("cash", { success: Schema.Finite })
@@ -234,7 +234,7 @@ describe("fromToolkit", () => {
       }).pipe(Effect.provide(handlers))
     )
 
-    it.effect("asks the approver, with what it decides about", () =>
+    it.effect("asks the approver, with the arguments of its decision", () =>
       Effect.gen(function* () {
         const asked = yield* Ref.make<ReadonlyArray<unknown>>([])
         const agent = Agent.make({
@@ -270,7 +270,7 @@ describe("fromToolkit", () => {
     )
   })
 
-  it("leaves out what only the provider can run", () => {
+  it("leaves out tools that only the provider can run", () => {
     const Search = AiTool.providerDefined({ id: "x.search", customName: "Search", providerName: "search" })
     expect(Toolkit.fromToolkit(AiToolkit.make(Search(), Buy)).map((tool) => tool.name)).toEqual(["buy"])
   })
@@ -326,7 +326,7 @@ describe("toToolkit", () => {
     expect(AiTool.getStrictMode(tool)).toBe(false)
   })
 
-  it.effect("gives content as the result and as what the model sees", () =>
+  it.effect("gives content as the result and as the model's view", () =>
     Effect.gen(function* () {
       expect(yield* resultOf("add", { left: 1, right: "2" })).toMatchObject({
         isFailure: false,
@@ -381,7 +381,7 @@ describe("toToolkit", () => {
     )
   )
 
-  it.effect("needs where it is used what the tools need", () =>
+  it.effect("needs the tools' services at the place of use", () =>
     Effect.gen(function* () {
       class Stock extends Context.Service<Stock, { readonly left: number }>()("test/Stock") {}
       const count = Tool.make("count", {

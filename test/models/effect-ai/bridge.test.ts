@@ -31,20 +31,20 @@ const turns: ReadonlyArray<TestChatModel.Turn> = [
   )
 ]
 
-const told = (event: AgentEvent.AgentEvent) => [
+const describeEvent = (event: AgentEvent.AgentEvent) => [
   event._tag,
   ...("text" in event ? [event.text] : []),
   ...("callId" in event ? [event.callId] : [])
 ]
 
-/** What a run came to: its events, and what model and tools said. */
+/** The outcome of a run: its events, and the words of model and tools. */
 const outcome = (tools: ReadonlyArray<Tool.Tool>) =>
   Effect.gen(function* () {
     const agent = Agent.make({ name: "doubler", prompt: "Double.", tools, toolConcurrency: 1 })
     const events = yield* Stream.runCollect(Agent.stream(agent, "21?"))
     const requests = yield* TestChatModel.requests
     return {
-      events: events.map(told),
+      events: events.map(describeEvent),
       messages: requests
         .at(-1)
         ?.messages.map(({ content, role, ...rest }) => [

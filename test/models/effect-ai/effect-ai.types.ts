@@ -25,7 +25,7 @@ const Convert = AiTool.make("convert", { success: Schema.Finite, failure: Schema
 const Search = AiTool.providerDefined({ id: "x.search", customName: "Search", providerName: "search" })
 const toolkit = AiToolkit.make(Find, Convert, Search())
 
-// What the tools of a toolkit need: handlers of those that run here, and what the tools declare.
+// The needs of a toolkit's tools: handlers of local tools, and declared services.
 type Needs = AiTool.Handler<"find"> | AiTool.Handler<"convert"> | Rates
 const tools = Toolkit.fromToolkit(toolkit)
 expectTypeOf(tools).toEqualTypeOf<ReadonlyArray<Tool.Tool<Needs>>>()
@@ -38,7 +38,7 @@ expectTypeOf(
   Toolkit.fromToolkit(toolkit, { approve: () => Approvals.use((approvals) => approvals.ask) })
 ).toEqualTypeOf<ReadonlyArray<Tool.Tool<Needs | Approvals>>>()
 
-// With the handlers at hand only what the tools declare is left.
+// With the handlers at hand only the declared services are left.
 declare const handlers: Effect.Success<typeof toolkit>
 expectTypeOf(Toolkit.fromHandlers(handlers)).toEqualTypeOf<ReadonlyArray<Tool.Tool<Rates>>>()
 
@@ -53,7 +53,7 @@ const rate = Tool.make("rate", {
   execute: () => Rates.useSync(({ euro }) => String(euro))
 })
 
-// Tools of ours need in a toolkit what they need in an agent, where the toolkit is used; their handlers need nothing.
+// In a toolkit our tools need their services at the place of use, as in an agent; their handlers need nothing.
 const bridged = Toolkit.toToolkit([find, rate])
 expectTypeOf(bridged.layer).toEqualTypeOf<Layer.Layer<AiTool.Handler<string>>>()
 type Used = LanguageModel.LanguageModel | AiTool.Handler<string> | Orders | Rates

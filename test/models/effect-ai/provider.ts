@@ -1,13 +1,13 @@
-/** A provider of `effect/ai` that streams what a test tells it to. */
+/** A provider of `effect/ai` that streams a test's answers. */
 import { Context, Effect, Layer, Stream } from "effect"
 import { type AiError, LanguageModel, type Response } from "effect/ai"
 
 export type Part = Response.StreamPartEncoded
 
-/** What one request is answered with. */
+/** The answer to one request. */
 export type Answer = ReadonlyArray<Part> | Stream.Stream<Part, AiError.AiError>
 
-/** What the provider was asked so far. */
+/** The requests to the provider so far. */
 export class Provider extends Context.Service<
   Provider,
   { readonly requests: Effect.Effect<ReadonlyArray<LanguageModel.ProviderOptions>> }

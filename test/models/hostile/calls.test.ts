@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Message } from "effect-deepagents"
-import { claude, done as claudeSays } from "../anthropic/asking.ts"
+import { claude, askToEnd as claudeSays } from "../anthropic/asking.ts"
 import { ask, compatible, request, responses } from "../openai/asking.ts"
 import { chunk, functionCall, message, reasoning, response, responseEvents } from "../openai/wire.ts"
 import * as Anthropic from "../servers/anthropic.ts"
@@ -91,7 +91,7 @@ describe("OpenAiChatModel: an item is one item, however it is numbered", () => {
     })
   )
 
-  it.live("a text at whatever content index is not lost", () =>
+  it.live("keeps a text at any content index", () =>
     Effect.gen(function* () {
       const events = responseEvents([message("Hello")])
         .filter(({ type }) => !type.endsWith(".done") && type !== "response.output_item.added")

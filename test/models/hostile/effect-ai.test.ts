@@ -47,7 +47,7 @@ describe("EffectAiChatModel and a clumsy provider", () => {
     })
   )
 
-  it.effect("counts of tokens that are none are not counted", () =>
+  it.effect("ignores invalid counts of tokens", () =>
     Effect.gen(function* () {
       const usage = { inputTokens: { total: -5 }, outputTokens: { total: -1, text: -1 } }
       assert.deepStrictEqual(yield* runs([call("a", { n: 1 })], Provider.finish("tool-calls", { usage })), [1])

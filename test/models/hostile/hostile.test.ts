@@ -17,7 +17,7 @@ const done =
     response.writeHead(200, { "content-type": wire.contentType }).end(Buffer.concat(events.map(wire.frame)))
   }
 
-/** What came of a run. */
+/** The outcome of a run. */
 interface Ended {
   readonly exit: Exit.Exit<string, unknown>
   readonly events: ReadonlyArray<AgentEvent.AgentEvent>
@@ -109,7 +109,7 @@ for (const [index, wire] of (isFull ? wires : wires.filter((_, index) => index %
         scenario.name,
         () =>
           Effect.gen(function* () {
-            // The two sums of each binary frame are checked by the SDK: 115 to 130 ms of a flood where a processor is slow.
+            // The SDK checks the two sums of each binary frame: 115 to 130 ms of a flood on a slow processor.
             const limit = wire.isText ? undefined : 250
             const ended = yield* watched(run(wire, scenario), limit)
             check(wire, scenario, ended)

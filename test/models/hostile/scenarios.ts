@@ -1,11 +1,11 @@
 import type { ServerResponse } from "node:http"
-/** What hostile and clumsy servers do, and how a run has to end when they do it. */
+/** Actions of hostile and clumsy servers, and the expected ends of runs. */
 import { gzipSync } from "node:zlib"
 import type { ModelError } from "effect-deepagents"
 import { flood, type Respond, wait } from "./server.ts"
 import { type Called, headerSecret, key, type Wire } from "./wires.ts"
 
-/** How a run may end: in good order, or with one of these reasons. */
+/** The end of a run: in good order, or with one of these reasons. */
 export type Ending = "completed" | ModelError.Reason["_tag"]
 
 export interface Scenario {
@@ -14,14 +14,14 @@ export interface Scenario {
   readonly ends: ReadonlyArray<Ending>
   /** The arguments with which the tool may run; without it, it does not. */
   readonly runs?: ReadonlyArray<number>
-  /** What the final answer holds, where the hostile one is the final one. */
+  /** The content of the final answer, if the hostile answer is the final one. */
   readonly says?: string
   /** How long the layer waits, in milliseconds. */
   readonly timeout?: number
   /** Takes its time: it runs only where all is run, or beside that for the first provider alone. */
   readonly long?: "full" | "first"
   readonly only?: (wire: Wire) => boolean
-  /** What must not have happened at the other server. */
+  /** The expected state of the other server. */
   readonly elsewhere?: "untouched"
 }
 
@@ -43,7 +43,7 @@ const calls = (wire: Wire, called: ReadonlyArray<Called>): ReadonlyArray<string>
   ...wire.close("calls")
 ]
 
-/** What a server has ready costs the event loop nothing. */
+/** Answers that are made beforehand cost the event loop nothing. */
 const memo = <A>(make: (wire: Wire) => A): ((wire: Wire) => A) => {
   const made = new Map<Wire, A>()
   return (wire) => {
@@ -99,7 +99,7 @@ const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth)
 
 const mebibyte = Buffer.alloc(1024 * 1024, "x")
 
-/** 64 KB on the wire, 64 MB behind it, and there is more where that came from. */
+/** 64 KB on the wire, 64 MB unpacked, without an end. */
 const bomb = ((): Buffer => {
   const one = gzipSync(mebibyte)
   return Buffer.concat(Array.from({ length: 64 }, () => one))
@@ -184,7 +184,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     says: "hello hello"
   },
 
-  // Answers that are none
+  // Invalid answers
   { name: "nothing at all", respond: answers(() => Buffer.alloc(0)), ends: ["BadResponse"] },
   {
     name: "a web page",
@@ -232,7 +232,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   ...["null", "5", '"text"', "[1]"].map((event): Scenario => ({
     name: `an event that is ${event}`,
     respond: answers((wire) => Buffer.concat([wire.frame(event), says(wire, "hello")])),
-    // Bedrock's SDK leaves out what has no type, and so does what says nothing of one.
+    // Bedrock's SDK leaves out parts without a type, and so do we.
     ends: ["BadResponse", "completed"]
   })),
   ...[null, 5, "text", [null], { deep: [null] }].map((value): Scenario => ({

@@ -1,9 +1,9 @@
-/** An HTTP server that does whatever a test wants to the first request, and answers all others properly. */
+/** An HTTP server that treats the first request as a test wants, and answers all others properly. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect, type Scope } from "effect"
 
-/** What is done to a request. `text` is its body. */
+/** The treatment of a request. `text` is its body. */
 export type Respond = (response: ServerResponse, request: IncomingMessage, text: string) => void | Promise<void>
 
 export interface Server {

@@ -14,7 +14,7 @@ import { eventFrame, frame } from "../servers/bedrock.ts"
 export const key = "sk-canary-key-0123456789"
 export const headerSecret = "header-canary-0123456789"
 
-/** How a model is reached in these tests. */
+/** A way to reach a model in these tests. */
 export interface Reached {
   readonly url: string
   readonly timeout: number
@@ -22,7 +22,7 @@ export interface Reached {
   readonly options?: object
 }
 
-/** A call as a server writes it. What is `undefined` is left out. */
+/** A call as a server writes it. `undefined` fields are left out. */
 export interface Called {
   readonly id: unknown
   readonly args: string
@@ -38,14 +38,14 @@ export interface Wire {
   readonly model: (reached: Reached) => Layer.Layer<ChatModel.ChatModel, unknown>
   /** An event as bytes. */
   readonly frame: (event: string) => Buffer
-  /** What says that the server is still there, and nothing else. */
+  /** A sign that the server is still there, and nothing else. */
   readonly breath: Buffer
   readonly open: ReadonlyArray<string>
   readonly text: (text: string, index?: unknown) => ReadonlyArray<string>
-  /** Events of calls: how each begins, its arguments, how it ends. */
+  /** Events of calls: the begin of each, its arguments, its end. */
   readonly call: (called: Called) => readonly [begin: string, args: string, end: ReadonlyArray<string>]
   readonly close: (stop: "stop" | "calls", usage?: unknown) => ReadonlyArray<string>
-  /** Events that hold `null`, or something else, where an object belongs. */
+  /** Events with `null`, or another value, in the place of an object. */
   readonly wrong: (value: unknown) => ReadonlyArray<string>
   /** An error in the middle of a stream. */
   readonly failure: (message: string) => Buffer
@@ -180,7 +180,7 @@ const messages = {
   error: (message: string) => json({ type: "error", error: { type: "api_error", message } })
 }
 
-const named = (event: string): Buffer => {
+const frameEvent = (event: string): Buffer => {
   const type = /^\{"type":"(\w+)"/.exec(event)?.[1] ?? "message"
   return Buffer.from(`event: ${type}\ndata: ${event}\n\n`)
 }
@@ -191,9 +191,9 @@ const anthropic: Wire = {
   isText: true,
   contentType: "text/event-stream",
   model: (to) => AnthropicChatModel.layer({ model: "claude-opus-5-5", apiKey: Redacted.make(key), ...reached(to, "") }),
-  frame: named,
-  breath: named('{"type":"ping"}'),
-  failure: (message) => named(messages.error(message))
+  frame: frameEvent,
+  breath: frameEvent('{"type":"ping"}'),
+  failure: (message) => frameEvent(messages.error(message))
 }
 
 const bedrock: Wire = {
@@ -305,9 +305,10 @@ const gemini: Wire = {
 
 const line = (event: string): Buffer => Buffer.from(`${event}\n`)
 
-const said = (message: unknown, more: object = {}): string => json({ model: "served", message, done: false, ...more })
+const sayLine = (message: unknown, more: object = {}): string =>
+  json({ model: "served", message, done: false, ...more })
 
-/** What the server says of a model is no part of what is tested here. */
+/** The server's description of a model is no part of these tests. */
 const chatOnly: typeof globalThis.fetch = (input, init) =>
   typeof input === "string" && input.endsWith("/api/show")
     ? Promise.resolve(new Response("", { status: 404 }))
@@ -321,11 +322,11 @@ const ollama: Wire = {
     OllamaChatModel.layer({ model: "served", apiKey: Redacted.make(key), fetch: chatOnly, ...reached(to, "") }),
   frame: line,
   breath: Buffer.from("\n"),
-  open: [said({ role: "assistant", content: "" })],
-  text: (content) => [said({ role: "assistant", content })],
+  open: [sayLine({ role: "assistant", content: "" })],
+  text: (content) => [sayLine({ role: "assistant", content })],
   call: ({ args, id, index, name = "charge" }) => [
-    said({ role: "assistant", content: "", tool_calls: [{ id, function: { index, name, arguments: args } }] }),
-    said({ role: "assistant", content: "" }),
+    sayLine({ role: "assistant", content: "", tool_calls: [{ id, function: { index, name, arguments: args } }] }),
+    sayLine({ role: "assistant", content: "" }),
     []
   ],
   close: (_, usage) => [
@@ -338,10 +339,10 @@ const ollama: Wire = {
     })
   ],
   wrong: (value) => [
-    said(value),
-    said({ content: value, thinking: value }),
-    said({ tool_calls: value }),
-    said({ tool_calls: [value] }),
+    sayLine(value),
+    sayLine({ content: value, thinking: value }),
+    sayLine({ tool_calls: value }),
+    sayLine({ tool_calls: [value] }),
     json({ message: {}, done: value === true ? 1 : value })
   ],
   failure: (message) => line(json({ error: message })),

@@ -1,4 +1,4 @@
-/** Where a value has half of a surrogate pair, in texts and keys, also inside of JSON that is sent as a text. */
+/** Finds halves of surrogate pairs in a value, in texts and keys, also inside of JSON in a text. */
 export const halves = (value: unknown, path = "$"): ReadonlyArray<string> => {
   if (typeof value === "string") {
     if (!value.isWellFormed()) return [`${path}: half of a surrogate pair`]

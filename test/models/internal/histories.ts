@@ -63,7 +63,7 @@ const source: fc.Arbitrary<Content.Source> = fc.oneof(
   fc.constantFrom("file-1", "").map((fileId) => ({ kind: "fileId" as const, fileId }))
 )
 
-/** What some provider attached; the test names the provider whose data is well formed. */
+/** Data that a provider attached; the test names the provider whose data is well formed. */
 export interface Own {
   readonly block: fc.Arbitrary<Json.JsonObject>
   readonly call: fc.Arbitrary<Json.JsonObject>

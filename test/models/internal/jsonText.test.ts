@@ -2,14 +2,14 @@ import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { makeJsonWriter } from "../../../src/models/internal/wire/jsonText.ts"
 
-/** Rounds of a conversation: how much of its end is dropped, and the sizes of what is added. */
+/** Rounds of a conversation: how much of its end is dropped, and the sizes of the new messages. */
 const rounds = fc.array(
   fc.tuple(fc.integer({ min: 0, max: 5 }), fc.array(fc.integer({ min: 0, max: 9_000 }), { maxLength: 12 })),
   { maxLength: 20 }
 )
 
 describe("the JSON of requests", () => {
-  it("is that of the whole body, whatever was kept of the one before", () => {
+  it("equals the JSON of the whole body, for any kept part of the one before", () => {
     fc.assert(
       fc.property(rounds, (all) => {
         const write = makeJsonWriter()

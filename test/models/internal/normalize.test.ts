@@ -77,7 +77,7 @@ describe("normalize", () => {
     )
   })
 
-  it("sends only what the dialect reads", () => {
+  it("sends only parts that the dialect reads", () => {
     fc.assert(
       fc.property(anyCase, ([dialect, history]) => {
         const { turns } = normalize(dialect, history)
@@ -101,7 +101,7 @@ describe("normalize", () => {
     )
   })
 
-  it("begins and ends with a human turn where the provider insists on it", () => {
+  it("begins and ends with a human turn if the provider insists on it", () => {
     fc.assert(
       fc.property(anyCase, ([dialect, history]) => {
         const { turns } = normalize({ ...dialect, humanFirst: true, humanLast: true }, history)
@@ -113,12 +113,12 @@ describe("normalize", () => {
   })
 
   it("no text, key or argument has half of a surrogate pair, and no data is damaged", () => {
-    const sent = (value: unknown): unknown =>
+    const withoutEmpty = (value: unknown): unknown =>
       JSON.parse(JSON.stringify(value, (key, item: unknown) => (key === "providerData" ? undefined : item)))
     fc.assert(
       fc.property(dialects, histories.history(own), (dialect, history) => {
         const { system, turns } = makeNormalizer(dialect)(history)
-        expect(halves(sent([system, turns]))).toEqual([])
+        expect(halves(withoutEmpty([system, turns]))).toEqual([])
         const shown = turns.flatMap((turn) => (turn.role === "human" ? turn.content : []))
         for (const block of shown) {
           if (block.type !== "text" && block.source.kind === "base64")
@@ -129,7 +129,7 @@ describe("normalize", () => {
     )
   })
 
-  it("a normaliser that saw the history grow, shrink or be rewritten gives what a fresh one gives", () => {
+  it("a normaliser that saw the history grow, shrink or be rewritten returns the same as a fresh one", () => {
     const edits = fc.array(fc.tuple(fc.nat(14), fc.array(histories.message(own), { maxLength: 4 })), { maxLength: 6 })
     fc.assert(
       fc.property(dialects, histories.history(own), edits, (dialect, first, changes) => {
@@ -205,7 +205,7 @@ describe("normalize", () => {
     ])
   })
 
-  it("folds system messages at the start, and shows later ones where they were said", () => {
+  it("folds system messages at the start, and shows later ones in their places", () => {
     const { system, turns } = normalize({ systemMessages: "fold" }, [
       Message.system("first"),
       Message.system("second"),
@@ -219,7 +219,7 @@ describe("normalize", () => {
     ])
   })
 
-  it("says what it could not send, and moves pictures out of tool results where they can't be", () => {
+  it("reports unsendable parts, and moves pictures out of tool results if necessary", () => {
     const picture = Content.image({ base64: "AAAA", mimeType: "image/png" })
     const clip = Content.file({ url: "https://example.com/clip.mp4", name: "clip" })
     const { turns } = normalize({ media: (block) => block.type === "image", toolMedia: "after" }, [

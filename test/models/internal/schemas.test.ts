@@ -28,7 +28,7 @@ const object = (
 })
 
 describe("adapting a schema", () => {
-  it("closes objects, requires everything, and makes nullable what was optional", () => {
+  it("closes objects, requires everything, and makes optional values nullable", () => {
     const adapted = adapt(
       object({ a: { type: "string" }, b: { type: "number" }, c: { $ref: "#/$defs/C" } }, ["a"], {
         $defs: { C: object({}) }
@@ -48,7 +48,7 @@ describe("adapting a schema", () => {
     })
   })
 
-  it("tells in the description what is not enforced", () => {
+  it("tells unenforced rules in the description", () => {
     const adapted = adapt(
       object(
         {
@@ -71,7 +71,7 @@ describe("adapting a schema", () => {
     })
   })
 
-  it("leaves alone what has no equal: open maps, tuples, anything, negation", () => {
+  it("leaves schemas without an equal alone: open maps, tuples, anything, negation", () => {
     const hopeless: ReadonlyArray<Json.JsonObject> = [
       { type: "object", additionalProperties: { type: "string" } },
       { type: "object", additionalProperties: true },
@@ -87,7 +87,7 @@ describe("adapting a schema", () => {
     for (const schema of hopeless) expect(adapt(schema)).toBeUndefined()
   })
 
-  it("a root that is a reference becomes what it refers to", () => {
+  it("replaces a root that is a reference by its target", () => {
     const node = object({ next: { anyOf: [{ $ref: "#/$defs/Node" }, { type: "null" }] } }, ["next"])
     const adapted = adapt({ $ref: "#/$defs/Node", $defs: { Node: node } })
     expect(adapted?.schema["type"]).toBe("object")
@@ -187,7 +187,7 @@ describe("tool names", () => {
 describe("arguments of a call", () => {
   const call = { id: "a", name: "t", raw: "", cut: false }
 
-  it("are what JSON.parse makes of them if that is an object, else kept raw", () => {
+  it("are the result of JSON.parse if that is an object, else kept raw", () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string(), fc.constantFrom("", " ", "null", "{}", "[]", '"x"')), (raw) => {
         const made = toCall({ ...call, raw })

@@ -3,7 +3,7 @@ import fc from "fast-check"
 import { makeThinkSplitter, type AnswerPiece, thinkTags } from "../../../src/models/internal/turn/thinkTags.ts"
 import { scaled } from "../../scale.ts"
 
-const split = (chunks: ReadonlyArray<string>, inside = false) => {
+const splitTags = (chunks: ReadonlyArray<string>, inside = false) => {
   const splitter = makeThinkSplitter({ ...thinkTags, inside })
   const said: Array<AnswerPiece> = []
   for (const chunk of chunks) said.push(...splitter.push(chunk))
@@ -18,37 +18,37 @@ const split = (chunks: ReadonlyArray<string>, inside = false) => {
   return joined
 }
 
-const said = (text: string, inside = false) =>
-  split([text], inside).map(({ kind, text: one }) => (kind === "text" ? one : [one]))
+const sayText = (text: string, inside = false) =>
+  splitTags([text], inside).map(({ kind, text: one }) => (kind === "text" ? one : [one]))
 
 describe("think tags", () => {
-  it("what is between them is reasoning, and blanks around them are nobody's", () => {
-    expect(said("<think>a</think>b")).toEqual([["a"], "b"])
-    expect(said("\n<think>\na b\n\n</think>\n\nc ")).toEqual([["a b"], "c "])
-    expect(said("<think>\n\n</think>\n\nanswer")).toEqual(["answer"])
-    expect(said("<think>a</think> <think>b</think>c")).toEqual([["ab"], "c"])
+  it("text between them is reasoning, and blanks around them belong to neither", () => {
+    expect(sayText("<think>a</think>b")).toEqual([["a"], "b"])
+    expect(sayText("\n<think>\na b\n\n</think>\n\nc ")).toEqual([["a b"], "c "])
+    expect(sayText("<think>\n\n</think>\n\nanswer")).toEqual(["answer"])
+    expect(sayText("<think>a</think> <think>b</think>c")).toEqual([["ab"], "c"])
   })
 
   it("a text without them is untouched", () => {
     for (const text of ["", " ", "\n hello ", "<", "<thin", "<thinking>", "a < b", "a</think>b"]) {
-      expect(said(text).join("")).toBe(text)
+      expect(sayText(text).join("")).toBe(text)
     }
   })
 
   it("a tag inside an answer is part of it", () => {
-    expect(said("Use <think>x</think>.")).toEqual(["Use <think>x</think>."])
-    expect(said("<think>a</think>Use <think>.")).toEqual([["a"], "Use <think>."])
+    expect(sayText("Use <think>x</think>.")).toEqual(["Use <think>x</think>."])
+    expect(sayText("<think>a</think>Use <think>.")).toEqual([["a"], "Use <think>."])
   })
 
   it("reasoning that is never closed stays reasoning", () => {
-    expect(said("<think>a </th")).toEqual([["a </th"]])
-    expect(said("<think>a\n")).toEqual([["a"]])
+    expect(sayText("<think>a </th")).toEqual([["a </th"]])
+    expect(sayText("<think>a\n")).toEqual([["a"]])
   })
 
   it("the template may have written the opening tag", () => {
-    expect(said("a</think>b", true)).toEqual([["a"], "b"])
-    expect(said("\n</think>\nb", true)).toEqual(["b"])
-    expect(said("a", true)).toEqual([["a"]])
+    expect(sayText("a</think>b", true)).toEqual([["a"], "b"])
+    expect(sayText("\n</think>\nb", true)).toEqual(["b"])
+    expect(sayText("a", true)).toEqual([["a"]])
   })
 
   it("any chunking gives the same", () => {
@@ -58,13 +58,13 @@ describe("think tags", () => {
         const text = tokens.join("")
         const at = [...new Set([0, ...cuts.map((cut) => cut % (text.length + 1)), text.length])].sort((a, b) => a - b)
         const chunks = at.slice(1).map((end, index) => text.slice(at[index], end))
-        expect(split(chunks, inside)).toEqual(split([text], inside))
+        expect(splitTags(chunks, inside)).toEqual(splitTags([text], inside))
       }),
       { numRuns: scaled(2000) }
     )
   })
 
-  it("does not read again what it has decided", () => {
+  it("reads decided text only once", () => {
     for (const piece of ["< ", " ", "a"]) {
       const splitter = makeThinkSplitter(thinkTags)
       splitter.push("<think>")

@@ -127,7 +127,7 @@ describe("LlamaChatModel", () => {
         }).pipe(Effect.scoped)
       )
 
-      it.effect("reads a conversation on from where it knows it: the second round is cheap", () =>
+      it.effect("reads a conversation on from its known part: the second round is cheap", () =>
         Effect.gen(function* () {
           const line = yield* session
           const long = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ")
@@ -137,12 +137,12 @@ describe("LlamaChatModel", () => {
           const answer = Message.tool("sunny", { toolCallId: "1", toolName: weather.name })
           const said = Message.ai("I look.", { toolCalls: [call] })
           const second = yield* turn(line, { ...asked, messages: [...asked.messages, said, answer] })
-          const read = ({ message }: typeof first) => {
+          const readUsage = ({ message }: typeof first) => {
             const { cacheReadTokens, inputTokens } = usageOf(message)
             return inputTokens - cacheReadTokens
           }
           assert.isAbove(usageOf(second.message).inputTokens, usageOf(first.message).inputTokens)
-          assert.isBelow(read(second), usageOf(second.message).inputTokens / 3)
+          assert.isBelow(readUsage(second), usageOf(second.message).inputTokens / 3)
         }).pipe(Effect.scoped)
       )
 
@@ -176,7 +176,7 @@ describe("LlamaChatModel", () => {
         }).pipe(Effect.scoped)
       )
 
-      it.effect("says once what of a schema it is not held to", () =>
+      it.effect("reports once the rules of a schema that it can't enforce", () =>
         Effect.gen(function* () {
           const line = yield* session
           const outputSchema = {
@@ -214,7 +214,7 @@ describe("LlamaChatModel", () => {
   }
 
   describe("calls tools", () => {
-    it.effect("with arguments held to their schema, also where one is demanded", () =>
+    it.effect("with arguments held to their schema, also for a required call", () =>
       Effect.gen(function* () {
         const line = yield* session
         for (const toolChoice of ["required", { tool: weather.name }] as const) {
@@ -285,7 +285,7 @@ describe("LlamaChatModel", () => {
       }).pipe(Effect.scoped, Effect.provide(layer({ sequences: 1 })))
     )
 
-    it.effect("and gives a session back the one that knows its conversation", () =>
+    it.effect("and gives a session the sequence that knows its conversation", () =>
       Effect.gen(function* () {
         const parent = yield* session
         const child = yield* session
@@ -357,7 +357,7 @@ describe("LlamaChatModel", () => {
 })
 
 describe("the beginning of a prompt", () => {
-  it.effect("is there once, where it is the one that begins a message", () =>
+  it.effect("is there once, also if it begins a message", () =>
     Effect.gen(function* () {
       const model = file("begin.gguf", buildTinyGguf({ endBias: 3, template: "chatml", bos: "<|im_start|>" }))
       const engine = yield* load({ provider: "llama", model: "begin" }, { model, gpu: false, threads: 1 })

@@ -15,7 +15,7 @@ import { layer } from "./scripted.ts"
 
 const codecs: ReadonlyArray<Codec> = [lfm2, hermes, qwenXml, gemma]
 
-/** What a model in this process can't do: fail as a server does. */
+/** Failures of servers only, which a model in this process can't have. */
 const ofServers = /^\d{3}|connection that is cut/
 
 describe("ChatModelConformance", () => {

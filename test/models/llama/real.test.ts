@@ -103,7 +103,7 @@ describe.skipIf("problem" in weights || !isFull)("a real model", () => {
   it.effect("is loaded by its first turn, kept while turns come, and given back when none did for a while", () =>
     Effect.gen(function* () {
       let loads = 0
-      const counted = (progress: { readonly _tag: string; readonly fraction?: number }) =>
+      const isCounted = (progress: { readonly _tag: string; readonly fraction?: number }) =>
         Effect.sync(() => {
           if (progress.fraction === 1) loads++
         })
@@ -128,7 +128,7 @@ describe.skipIf("problem" in weights || !isFull)("a real model", () => {
         assert.deepStrictEqual(Message.text(third.message), Message.text(second.message))
       }).pipe(
         Effect.scoped,
-        Effect.provide(LlamaChatModel.layer({ ...options, maxTokens: 10, idle: "1 minute", onProgress: counted }))
+        Effect.provide(LlamaChatModel.layer({ ...options, maxTokens: 10, idle: "1 minute", onProgress: isCounted }))
       )
       const gone = LlamaChatModel.layer({ ...options, model: `${model}.not`, idle: "1 minute" })
       const error = yield* Effect.flip(Effect.provide(Effect.void, gone))

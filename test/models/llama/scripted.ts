@@ -7,7 +7,7 @@ import { makeCodecTurns } from "../../../src/models/local/internal/codecTurn.ts"
 import type { Engine } from "../../../src/models/local/internal/engine.ts"
 import * as Pool from "../../../src/models/local/internal/pool.ts"
 import { open } from "../../../src/models/local/internal/session.ts"
-import { answered, written } from "../internal/llama/codecs/decode.ts"
+import { answered, writeCalls } from "../internal/llama/codecs/decode.ts"
 
 type Scenario = ChatModelConformance.Scenario
 
@@ -32,13 +32,13 @@ const say = (codec: Codec, scenario: Scenario): string => {
   if (scenario._tag === "Text") return scenario.pieces.join("")
   if (scenario._tag === "LengthInArguments") return partial[codec.name](scenario.name)
   if (scenario._tag !== "ToolCalls") return ""
-  return written(
+  return writeCalls(
     codec,
     scenario.calls.map((call) => answered(call.name, call.arguments))
   )
 }
 
-/** A model without llama.cpp, which says what it is told in the notation of a family. */
+/** A model without llama.cpp, which says its script in the notation of a family. */
 export const layer = (codec: Codec, scenarios: ReadonlyArray<Scenario>): Layer.Layer<ChatModel.ChatModel> => {
   let turn = 0
   const state = { known: 0, input: 0, output: 0 }

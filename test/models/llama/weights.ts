@@ -57,5 +57,5 @@ const find = async (): Promise<{ readonly path: string } | { readonly problem: s
   return { problem }
 }
 
-/** The path of the model, or why there is none. */
+/** The path of the model, or the reason for its absence. */
 export const weights = await find()

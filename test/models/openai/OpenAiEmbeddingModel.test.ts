@@ -6,7 +6,7 @@ import * as Server from "../servers/openai.ts"
 
 const key = "sk-canary-key-0123456789"
 
-/** What a server answers: the vector of the n-th text is `[n, 1]`, told in any order. */
+/** A server's answer: the vector of the n-th text is `[n, 1]`, in any order. */
 const vectors = (count: number, from = 0, usage: object = { prompt_tokens: count }) =>
   Server.plain(200, {
     object: "list",
@@ -69,7 +69,7 @@ describe("OpenAiEmbeddingModel", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails with what the server says, and never with vectors that are none", () =>
+  it.live("fails with the server's words, and never with invalid vectors", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       const replies = [

@@ -125,7 +125,7 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
     )
   })
 
-  it("what was written is not written again while the history grows (invariant 15)", () => {
+  it("writes earlier messages only once while the history grows (invariant 15)", () => {
     const search = definition("search")
     const turns = Array.from({ length: 4 }, (_, index) => [
       Message.human(`question ${index}`),
@@ -156,7 +156,7 @@ describe("OpenAI's codecs: any history is valid on the wire", () => {
     })
   })
 
-  it("the rules see what is wrong", () => {
+  it("the rules see mistakes", () => {
     const loose = { type: "object", properties: { a: { type: "string", minLength: 1 } } }
     assert.isAbove(strictSchema(loose).length, 1)
   })

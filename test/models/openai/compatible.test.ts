@@ -35,7 +35,7 @@ const text = (value: string) => [
 ]
 
 describe("OpenAiCompatibleChatModel", () => {
-  it.live("marks the prompt for Claude's cache where a gateway hands the marks on", () =>
+  it.live("marks the prompt for Claude's cache if a gateway hands the marks on", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       const asked = request(
@@ -70,7 +70,7 @@ describe("OpenAiCompatibleChatModel", () => {
     })
   )
 
-  it.live("streams text and counts what was used", () =>
+  it.live("streams text and counts the usage", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(
@@ -102,7 +102,7 @@ describe("OpenAiCompatibleChatModel", () => {
     })
   )
 
-  it.live("sends what was set and nothing else, and a key only where one was given", () =>
+  it.live("sends the set parameters and nothing else, and a key only if one was given", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(Server.chunks(text("ok")), Server.chunks(text("ok")))
@@ -239,11 +239,11 @@ describe("OpenAiCompatibleChatModel", () => {
   it.live("takes <think> out of the text, split anywhere, with its opening tag or without", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      const cut = (value: string) => Array.from(value, (one) => chunk({ content: one }))
+      const toChunks = (value: string) => Array.from(value, (one) => chunk({ content: one }))
       server.reply(
-        Server.chunks([...cut("<think>\nWell <b>.\n</think>\n\nYes, <think> is a tag."), chunk({}, "stop")]),
-        Server.chunks([...cut("Well.</think>Yes"), chunk({}, "stop")]),
-        Server.chunks([...cut("<think>a</think>b"), chunk({}, "stop")])
+        Server.chunks([...toChunks("<think>\nWell <b>.\n</think>\n\nYes, <think> is a tag."), chunk({}, "stop")]),
+        Server.chunks([...toChunks("Well.</think>Yes"), chunk({}, "stop")]),
+        Server.chunks([...toChunks("<think>a</think>b"), chunk({}, "stop")])
       )
       const auto = yield* ask(compatible(server), hello)
       const prefilled = yield* ask(compatible(server, { thinkTags: "prefilled" }), hello)

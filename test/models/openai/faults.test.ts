@@ -19,7 +19,7 @@ const json = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`
 
 const answer = responseEvents([message("Hello there"), functionCall("a", "search", '{"q":"x"}')])
 
-/** What comes before the end, of each API. */
+/** The parts before the end, of each API. */
 const partial = {
   OpenAiChatModel: answer.slice(0, -1).map(json).join(""),
   OpenAiCompatibleChatModel: [chunk({ content: "Hello there" })].map(json).join("")
@@ -77,7 +77,7 @@ for (const [name, model] of apis) {
     }
   })
 
-  describe(`${name}: what a status means`, () => {
+  describe(`${name}: the meaning of a status`, () => {
     const error = (message: string, code?: string, type?: string) => ({ error: { message, code, type, param: null } })
     const cases: ReadonlyArray<readonly [number, unknown, string, Readonly<Record<string, string>>?]> = [
       [400, error("Invalid value", "invalid_value", "invalid_request_error"), "InvalidRequest"],

@@ -296,7 +296,7 @@ describe("OpenAI's tools that wait for the client", () => {
     })
   )
 
-  it.live("never end a turn without a word if nobody answers them, whatever they are", () =>
+  it.live("never end a turn without a word if nobody answers them, for any kind", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       const items: ReadonlyArray<Any> = [
@@ -324,7 +324,7 @@ describe("OpenAI's tools that wait for the client", () => {
     })
   )
 
-  it.live("that nobody answers fail the turn, and say what is missing", () =>
+  it.live("fail the turn without an answer, and say what is missing", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(replies(shellCall), replies(approvalRequest), replies({ ...shellCall, environment: null }))

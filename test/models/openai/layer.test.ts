@@ -32,7 +32,7 @@ const build = <E>(layer: Layer.Layer<ChatModel.ChatModel, E>, values: Readonly<R
 
 const hello = request([Message.human("hello")])
 
-describe("where the key comes from", () => {
+describe("the source of the key", () => {
   it.live("from the environment, and a missing one says what to set", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(build(OpenAiChatModel.layer({ model: "gpt-5" })))
@@ -73,7 +73,7 @@ describe("where the key comes from", () => {
     })
   )
 
-  it.live("any option may be a config, and one that is missing fails as a config does", () =>
+  it.live("any option may be a config, and a missing one fails like a config", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       const layer = OpenAiCompatibleChatModel.layerConfig({
@@ -103,7 +103,7 @@ describe("where the key comes from", () => {
   )
 })
 
-describe("what is known of a model", () => {
+describe("the known facts of a model", () => {
   it.live("comes from the table, the options win, and an unknown model works", () =>
     Effect.gen(function* () {
       const apiKey = Redacted.make(key)
@@ -209,7 +209,7 @@ describe("secrets", () => {
   }
 })
 
-describe("what the layer says", () => {
+describe("the layer's output", () => {
   it.live("unknown events once, at debug level; lost constraints once, as a warning", () =>
     Effect.gen(function* () {
       const server = yield* Server.make

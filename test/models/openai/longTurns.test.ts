@@ -13,7 +13,7 @@ import { functionCall, message, response, responseEvents } from "./wire.ts"
 const whole = responseEvents([message("A long answer, in several parts.")])
 
 /** The events up to a place, with the connection torn down behind them. */
-const cut = (to: number) => Server.events(whole.slice(0, to), { ending: "reset" })
+const cutAt = (to: number) => Server.events(whole.slice(0, to), { ending: "reset" })
 
 const hello = request([Message.human("Think for long.")])
 
@@ -23,7 +23,7 @@ describe("a turn in the background", () => {
       const server = yield* Server.make
       // An event that came before comes again.
       server.reply(
-        cut(5),
+        cutAt(5),
         Server.plain(503, { error: { message: "busy" } }),
         Server.events(whole.slice(4, 7), { ending: "reset" }),
         Server.events(whole.slice(7))
@@ -45,10 +45,10 @@ describe("a turn in the background", () => {
     })
   )
 
-  it.live("fails where the server refuses, at once", () =>
+  it.live("fails at once if the server refuses", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      server.reply(cut(3), Server.plain(404, { error: { message: "no such response" } }))
+      server.reply(cutAt(3), Server.plain(404, { error: { message: "no such response" } }))
       const [outcome] = yield* askAll(responses(server, { background: true }), [hello])
       assert.isDefined(outcome?.error)
       assert.strictEqual(server.seen.length, 2)
@@ -147,7 +147,7 @@ describe("a turn in the background", () => {
         error: { message: "This response can no longer be streamed because it is more than 5 minutes old" }
       }
       server.reply(
-        cut(5),
+        cutAt(5),
         Server.plain(400, old),
         Server.plain(200, response({ status: "in_progress" })),
         Server.plain(503, { error: { message: "busy" } }),
@@ -182,7 +182,7 @@ describe("requests that go on from the response before", () => {
     annotations: {}
   }
 
-  it.live("send what is new, and the transcript stays whole", () =>
+  it.live("send the new messages, and the transcript stays whole", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(call, say("resp_b"), say("resp_c"))
@@ -214,7 +214,7 @@ describe("requests that go on from the response before", () => {
     })
   )
 
-  it.live("send all of it where the response is lost", () =>
+  it.live("send all messages if the response is lost", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       const lost = {
@@ -239,7 +239,7 @@ describe("requests that go on from the response before", () => {
   )
 })
 
-describe("what a provider does by itself", () => {
+describe("a provider's own actions", () => {
   it.live("OpenAI compacts at the trigger, and Summarization writes no summary of its own", () =>
     Effect.gen(function* () {
       const server = yield* Server.make

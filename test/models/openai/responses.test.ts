@@ -46,7 +46,7 @@ describe("OpenAiChatModel", () => {
     })
   )
 
-  it.live("sends what was set and nothing else, with the key in its header", () =>
+  it.live("sends the set parameters and nothing else, with the key in its header", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       server.reply(Server.events(responseEvents([message("ok")])), Server.events(responseEvents([message("ok")])))
@@ -257,7 +257,7 @@ describe("OpenAiChatModel", () => {
     })
   )
 
-  it.live("costs what the tier of the answer, its searches and the gateway's own word say", () =>
+  it.live("costs by the tier of the answer, its searches and the gateway's own figure", () =>
     Effect.gen(function* () {
       const usage = {
         input_tokens: 1_000_000,
@@ -290,7 +290,7 @@ describe("OpenAiChatModel", () => {
     })
   )
 
-  it.live("takes the encrypted reasoning from the last event where the items came without it (Azure)", () =>
+  it.live("takes the encrypted reasoning from the last event if the items came without it (Azure)", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       const bare = responseEvents([reasoning("rs_1", ["Hm."], null), message("ok")])
@@ -382,7 +382,7 @@ describe("OpenAiChatModel", () => {
     })
   )
 
-  it.live("streams what the provider itself runs apart, and sends it back as it came", () =>
+  it.live("streams the provider's own calls apart, and sends them back unchanged", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
       const search = {

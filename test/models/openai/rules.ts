@@ -1,13 +1,10 @@
-/**
- * What OpenAI's APIs refuse, as far as their documentation and their error messages say so. Each function gives the list
- * of what is wrong with a request.
- */
+/** The refusals of OpenAI's APIs, as far as their documentation and their error messages say so. Each function lists the problems of a request. */
 import { ToolSchema } from "effect-deepagents/models"
 import { halves } from "../internal/halves.ts"
 
 const name = /^[a-zA-Z0-9_-]{1,64}$/
 
-// What a client sent is looked into as it is.
+// A client's request is inspected as it is.
 // oxlint-disable-next-line typescript/no-explicit-any
 type Any = any
 
@@ -72,7 +69,7 @@ export const strictSchema = (schema: Any, path = "$"): ReadonlyArray<string> => 
 
 const toolSchema = (schema: Any): ReadonlyArray<string> => ToolSchema.check(schema ?? {})
 
-/** What the Responses API would refuse. */
+/** The problems that the Responses API would refuse. */
 export const responsesProblems = (body: Any): ReadonlyArray<string> => {
   const wrong: Array<string> = []
   const must = (fine: boolean, problem: string): void => void (fine || wrong.push(problem))
@@ -184,7 +181,7 @@ export const responsesProblems = (body: Any): ReadonlyArray<string> => {
   return wrong
 }
 
-/** What OpenAI, and the chat templates of open models, would refuse of a chat completion. */
+/** The problems that OpenAI, and the chat templates of open models, would refuse in a chat completion. */
 export const chatProblems = (body: Any): ReadonlyArray<string> => {
   const wrong: Array<string> = []
   const must = (fine: boolean, problem: string): void => void (fine || wrong.push(problem))

@@ -58,7 +58,7 @@ const tools = [Tool.make("look", { description: "Looks", parameters: { at: Schem
 const agent = Agent.make({ name: "looker", prompt: "You look.", tools })
 
 describe("turns over a WebSocket", () => {
-  it.live("share one connection, send what is new, and the transcript stays whole", () =>
+  it.live("share one connection, send the new messages, and the transcript stays whole", () =>
     Effect.gen(function* () {
       const server = yield* Sockets.make
       server.reply(call("c1", "resp_1"), call("c2", "resp_2"), say("Done.", "resp_3"))
@@ -121,7 +121,7 @@ describe("turns over a WebSocket", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("send all messages where the server lost the response, on the same connection", () =>
+  it.live("send all messages if the server lost the response, on the same connection", () =>
     Effect.gen(function* () {
       const server = yield* Sockets.make
       server.reply(say("1", "resp_1"), failure("previous_response_not_found"), say("2", "resp_2"), say("3", "resp_3"))
@@ -135,7 +135,7 @@ describe("turns over a WebSocket", () => {
     })
   )
 
-  it.live("go over HTTP for the rest of the run where the server takes none, with a warning", () =>
+  it.live("go over HTTP for the rest of the run if the server takes none, with a warning", () =>
     Effect.gen(function* () {
       const server = yield* Sockets.make
       server.isUpgraded = false

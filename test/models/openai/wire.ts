@@ -1,4 +1,4 @@
-/** What OpenAI's APIs say, in their own words: typed by the SDK. */
+/** Messages of OpenAI's APIs, in their own words: typed by the SDK. */
 import type { ChatCompletionChunk } from "openai/resources/chat/completions"
 import type {
   Response,
@@ -37,7 +37,7 @@ export const response = (over: Partial<Response>): Response => ({
   ...over
 })
 
-const split = (text: string, size: number): ReadonlyArray<string> => {
+const splitText = (text: string, size: number): ReadonlyArray<string> => {
   const points = Array.from(text)
   const parts: Array<string> = []
   for (let at = 0; at < points.length; at += size) parts.push(points.slice(at, at + size).join(""))
@@ -63,7 +63,7 @@ const itemEvents = (item: ResponseOutputItem, output_index: number, size: number
         part.type === "output_text"
           ? [
               { type: "response.content_part.added", ...place, content_index, part: { ...part, text: "" } },
-              ...split(part.text, size).map((delta): Draft => ({
+              ...splitText(part.text, size).map((delta): Draft => ({
                 type: "response.output_text.delta",
                 ...place,
                 content_index,
@@ -74,7 +74,7 @@ const itemEvents = (item: ResponseOutputItem, output_index: number, size: number
               { type: "response.content_part.done", ...place, content_index, part }
             ]
           : [
-              ...split(part.refusal, size).map((delta): Draft => ({
+              ...splitText(part.refusal, size).map((delta): Draft => ({
                 type: "response.refusal.delta",
                 ...place,
                 content_index,
@@ -93,7 +93,7 @@ const itemEvents = (item: ResponseOutputItem, output_index: number, size: number
       }
       const parts = item.summary.flatMap((part, summary_index): ReadonlyArray<Draft> => [
         { type: "response.reasoning_summary_part.added", ...place, summary_index, part: { ...part, text: "" } },
-        ...split(part.text, size).map((delta): Draft => ({
+        ...splitText(part.text, size).map((delta): Draft => ({
           type: "response.reasoning_summary_text.delta",
           ...place,
           summary_index,
@@ -115,7 +115,7 @@ const itemEvents = (item: ResponseOutputItem, output_index: number, size: number
       }
       return [
         added,
-        ...split(item.arguments, size).map((delta): Draft => ({
+        ...splitText(item.arguments, size).map((delta): Draft => ({
           type: "response.function_call_arguments.delta",
           ...place,
           delta
@@ -190,7 +190,7 @@ export const functionCall = (
   ...over
 })
 
-/** A chunk of a chat completion; what servers add to the delta beyond the SDK's types may be given. */
+/** A chunk of a chat completion; servers' additions to the delta beyond the SDK's types are allowed. */
 export const chunk = (
   delta: ChatCompletionChunk.Choice.Delta & Readonly<Record<string, unknown>>,
   finish_reason: ChatCompletionChunk.Choice["finish_reason"] = null,

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type ChatModel, type Json, Message } from "effect-deepagents"
 import type * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
-import { claude, done, message, request, tool, turn } from "../anthropic/asking.ts"
+import { claude, askToEnd, message, request, tool, turn } from "../anthropic/asking.ts"
 import { answer, type Event, say, serve, stream } from "../servers/anthropic.ts"
 
 type Blocks = Parameters<typeof answer>[0]
@@ -241,7 +241,7 @@ describe("answers of the Messages API, decoded and sent back", () => {
         const next = one.stop === "pause" || results.length > 0 ? [] : [Message.human("And now?")]
         const history = JSON.parse(JSON.stringify([Message.human("Hello"), first, ...results, ...next]))
         // The server refuses what is against the rules.
-        yield* done(layer, request({ tools, messages: history }))
+        yield* askToEnd(layer, request({ tools, messages: history }))
         const { body } = server.requests[1]!
         const back = body.messages[1].content as ReadonlyArray<{ readonly type: string }>
         const own = new Set(["text", "thinking", "redacted_thinking", "tool_use"])
@@ -272,8 +272,8 @@ describe("answers of the Messages API, decoded and sent back", () => {
         stream([...events.slice(0, at), delta("Summary "), delta("so far."), ...events.slice(at)]),
         say("ok")
       )
-      const first = yield* done(claude(server))
-      yield* done(claude(server), request({ messages: [Message.human("Hello"), first, Message.human("And?")] }))
+      const first = yield* askToEnd(claude(server))
+      yield* askToEnd(claude(server), request({ messages: [Message.human("Hello"), first, Message.human("And?")] }))
       assert.deepStrictEqual(server.requests[1]!.body.messages[1].content[0], {
         type: "compaction",
         content: "Summary so far.",
@@ -307,7 +307,7 @@ describe("answers of the Messages API, decoded and sent back", () => {
         cache_creation_input_tokens: 5
       }
       const server = yield* serve(stream(answer([{ text: "ok" }], { finalUsage: { ...usage, iterations } })))
-      const { usage: counted } = yield* done(claude(server))
+      const { usage: counted } = yield* askToEnd(claude(server))
       assert.deepInclude(counted, {
         inputTokens: 60_385 + 612 + 100 + 5,
         outputTokens: 522 + 2_819,
@@ -321,10 +321,10 @@ describe("answers of the Messages API, decoded and sent back", () => {
     Effect.gen(function* () {
       const server = yield* serve(say("ok"))
       const layer = claude(server, { serverTools: [{ type: "web_search_20250305", name: "web_search" }] })
-      yield* done(layer)
+      yield* askToEnd(layer)
       assert.isUndefined(server.requests[0]!.body.tool_choice)
       assert.strictEqual(server.requests[0]!.body.tools.length, 1)
-      yield* done(layer, request({ tools, toolChoice: "none" }))
+      yield* askToEnd(layer, request({ tools, toolChoice: "none" }))
       assert.deepStrictEqual(server.requests[1]!.body.tool_choice, { type: "none" })
     })
   )
@@ -334,9 +334,9 @@ describe("answers of the Messages API, decoded and sent back", () => {
       const one = cases["code that called a tool"]!
       const server = yield* serve(stream(withContainer(answer(one.blocks, one.options), "container_011")), say("ok"))
       const layer = claude(server, { parameters: { container: { skills: [{ type: "anthropic", skill_id: "pptx" }] } } })
-      const first = yield* done(layer, request({ tools }))
+      const first = yield* askToEnd(layer, request({ tools }))
       const result = Message.tool("Sun", { toolCallId: "toolu_1", toolName: "get_weather" })
-      yield* done(layer, request({ tools, messages: [Message.human("Hello"), first, result] }))
+      yield* askToEnd(layer, request({ tools, messages: [Message.human("Hello"), first, result] }))
       assert.deepStrictEqual(server.requests[1]!.body.container, {
         id: "container_011",
         skills: [{ type: "anthropic", skill_id: "pptx" }]
@@ -347,32 +347,36 @@ describe("answers of the Messages API, decoded and sent back", () => {
   it.live("a level of thinking is a level or a budget, as the model takes it", () =>
     Effect.gen(function* () {
       const server = yield* serve(say("ok"))
-      const sent = Effect.fnUntraced(function* (
+      const sendCase = Effect.fnUntraced(function* (
         model: string,
         thinking: AnthropicChatModel.Options["thinking"],
         parameters: Json.JsonObject = {}
       ) {
-        yield* done(claude(server, { model, thinking }), request({ parameters }))
+        yield* askToEnd(claude(server, { model, thinking }), request({ parameters }))
         const { max_tokens, output_config, thinking: told } = server.requests.at(-1)!.body
         return { told, effort: output_config?.effort, max_tokens }
       })
-      assert.deepInclude(yield* sent("claude-opus-5-5", "high"), { told: { type: "adaptive" }, effort: "high" })
-      assert.deepInclude(yield* sent("claude-opus-5-5", "off"), { told: { type: "disabled" }, effort: undefined })
-      assert.deepInclude(yield* sent("claude-opus-5-5", { budget: 2_000 }), {
+      assert.deepInclude(yield* sendCase("claude-opus-5-5", "high"), { told: { type: "adaptive" }, effort: "high" })
+      assert.deepInclude(yield* sendCase("claude-opus-5-5", "off"), { told: { type: "disabled" }, effort: undefined })
+      assert.deepInclude(yield* sendCase("claude-opus-5-5", { budget: 2_000 }), {
         told: { type: "adaptive" },
         effort: "low"
       })
-      assert.deepInclude(yield* sent("claude-sonnet-4-5", "low"), { told: { type: "enabled", budget_tokens: 2_048 } })
-      assert.deepInclude(yield* sent("claude-sonnet-4-5", { budget: 40_000 }), {
+      assert.deepInclude(yield* sendCase("claude-sonnet-4-5", "low"), {
+        told: { type: "enabled", budget_tokens: 2_048 }
+      })
+      assert.deepInclude(yield* sendCase("claude-sonnet-4-5", { budget: 40_000 }), {
         told: { type: "enabled", budget_tokens: 40_000 },
         max_tokens: 44_096
       })
-      assert.deepInclude(yield* sent("claude-sonnet-4-5", { budget: 1 }), {
+      assert.deepInclude(yield* sendCase("claude-sonnet-4-5", { budget: 1 }), {
         told: { type: "enabled", budget_tokens: 1_024 }
       })
-      assert.deepInclude(yield* sent("claude-opus-5-5", "high", { thinking: "off" }), { told: { type: "disabled" } })
-      assert.deepInclude(yield* sent("claude-opus-5-5", undefined, { thinking: "medium" }), { effort: "medium" })
-      assert.deepInclude(yield* sent("claude-opus-5-5", undefined, { thinking: { type: "adaptive" } }), {
+      assert.deepInclude(yield* sendCase("claude-opus-5-5", "high", { thinking: "off" }), {
+        told: { type: "disabled" }
+      })
+      assert.deepInclude(yield* sendCase("claude-opus-5-5", undefined, { thinking: "medium" }), { effort: "medium" })
+      assert.deepInclude(yield* sendCase("claude-opus-5-5", undefined, { thinking: { type: "adaptive" } }), {
         told: { type: "adaptive" }
       })
     })

@@ -58,7 +58,7 @@ const after = (message: Message.AiMessage): ReadonlyArray<Message.Message> => [
   Message.human("And now?")
 ]
 
-const checked = (meaning: Meaning, outcome: { readonly message: Message.AiMessage | undefined }, say: string) => {
+const checkMeaning = (meaning: Meaning, outcome: { readonly message: Message.AiMessage | undefined }, say: string) => {
   const message = outcome.message
   if (message === undefined) return assert.fail(`${say}: no message`)
   assert.strictEqual(Message.text(message), meaning.text ?? "", say)
@@ -151,7 +151,7 @@ describe("answers of servers of Chat Completions, decoded and sent back", () => 
         const histories = cases.map(({ meaning, say }, index) => {
           const outcome = outcomes[index]!
           assert.isUndefined(outcome.error, say)
-          const message = checked(meaning, outcome, say)
+          const message = checkMeaning(meaning, outcome, say)
           assert.strictEqual(streamed(outcome, "TextDelta"), Message.text(message), say)
           assert.strictEqual(streamed(outcome, "ReasoningDelta"), Message.reasoning(message) ?? "", say)
           // A thread is kept as JSON between rounds, and goes on with this model or with another one.

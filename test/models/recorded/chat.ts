@@ -1,8 +1,4 @@
-/**
- * The shapes of answers that servers of Chat Completions give, as a table: server × what is said × how it is cut. What a
- * server does its own way (the field of its reasoning, its ids, its arithmetic, what it attaches to calls) stands in its
- * row; the answers are made of that.
- */
+/** The answers of servers with Chat Completions, as a table: server × content × cuts. A server's own ways (the field of its reasoning, its ids, its arithmetic, its additions to calls) stand in its row; the answers are made from the table. */
 import { isDeepStrictEqual } from "node:util"
 import type { Json } from "effect-deepagents"
 
@@ -14,7 +10,7 @@ export interface Meant {
   readonly arguments: Json.JsonObject
 }
 
-/** What an answer means, whoever gives it. */
+/** The meaning of an answer, from any server. */
 export interface Meaning {
   readonly text?: string
   readonly reasoning?: string
@@ -46,11 +42,11 @@ export interface Way {
   readonly id: (index: number) => string | undefined
   /** Calls come whole, or their arguments in pieces. */
   readonly calls: "whole" | "pieces"
-  /** What is attached to a call. */
+  /** The additions to a call. */
   readonly attach?: (index: number) => Delta
-  /** Reports whether what the model thought is in the message that goes back to it. */
+  /** Reports whether the model's thoughts are in the message that goes back to it. */
   readonly echo: (said: Sent, reasoning: string) => boolean
-  /** Behind reasoning, what proves it. */
+  /** The proof behind reasoning. */
   readonly seal?: () => Delta
   readonly finish?: Readonly<Record<string, string>>
   readonly usage: (spent: Spent) => Delta
@@ -297,7 +293,7 @@ export const spent: Spent = { input: 120, cached: 64, said: 20, thought: 42 }
 
 const get = (of: string): Meant => ({ name: "get_weather", arguments: { of } })
 
-/** What is said, by its name. */
+/** Contents by their names. */
 export const meanings: Readonly<Record<string, Meaning>> = {
   text: { text: "It is sunny in Paris." },
   "text of many scripts": { text: "Grüße 👋🏽 你好 שלום\n\n```js\nx\n```" },
@@ -318,20 +314,20 @@ export const meanings: Readonly<Record<string, Meaning>> = {
   "filtered text": { text: "It", finish: "content_filter" }
 }
 
-/** How a text is cut. */
+/** Ways to cut a text. */
 export const cuts: Readonly<Record<string, number>> = { whole: Number.MAX_SAFE_INTEGER, pieces: 7 }
 
-const cut = (text: string, size: number): ReadonlyArray<string> => {
+const cutText = (text: string, size: number): ReadonlyArray<string> => {
   const points = Array.from(text)
   const parts: Array<string> = []
   for (let at = 0; at < points.length; at += size) parts.push(points.slice(at, at + size).join(""))
   return parts
 }
 
-/** Tags stay in one piece with what they are around: the server writes them itself. */
+/** Tags stay in one piece with their content: the server writes them itself. */
 const thoughts = (way: Way, text: string, size: number): ReadonlyArray<Delta> => {
   const isTagged = typeof way.think("")["content"] === "string"
-  return (isTagged ? [text] : cut(text, size)).map(way.think)
+  return (isTagged ? [text] : cutText(text, size)).map(way.think)
 }
 
 const callDeltas = (way: Way, call: Meant, index: number, size: number): ReadonlyArray<Delta> => {
@@ -348,7 +344,7 @@ const callDeltas = (way: Way, call: Meant, index: number, size: number): Readonl
     ]
   })
   if (way.calls === "whole") return [begin(raw)]
-  const pieces = cut(raw, size).map((args): Delta => ({ tool_calls: [{ index, function: { arguments: args } }] }))
+  const pieces = cutText(raw, size).map((args): Delta => ({ tool_calls: [{ index, function: { arguments: args } }] }))
   return [begin(""), ...pieces]
 }
 
@@ -358,7 +354,7 @@ export const chunksOf = (way: Way, meaning: Meaning, size: number): ReadonlyArra
   const finish = meaning.finish ?? (calls.length > 0 ? "tool_calls" : "stop")
   const deltas = [
     ...(reasoning === "" ? [] : [...thoughts(way, reasoning, size), ...(way.seal === undefined ? [] : [way.seal()])]),
-    ...cut(text, size).map((content): Delta => ({ content })),
+    ...cutText(text, size).map((content): Delta => ({ content })),
     ...calls.flatMap((call, index) => callDeltas(way, call, index, size))
   ]
   const usage = way.usage({ ...spent, thought: reasoning === "" ? 0 : spent.thought })

@@ -1,7 +1,4 @@
-/**
- * Holds both directions to OpenAI's own description of its API, where there is a copy of it:
- * `OPENAI_OPENAPI=openapi.json npx vitest run test/models/recorded/openapi.test.ts`.
- */
+/** Checks both directions against OpenAI's own description of its API, if there is a copy of it: `OPENAI_OPENAPI=openapi.json npx vitest run test/models/recorded/openapi.test.ts`. */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -12,7 +9,7 @@ import { makeCheck } from "../../../scripts/wires/openapi.ts"
 import { askAll, request } from "../openai/asking.ts"
 import { chunk, responseEvents, usageChunk } from "../openai/wire.ts"
 import * as Server from "../servers/openai.ts"
-import { cases, said } from "./responses.ts"
+import { cases, makeText } from "./responses.ts"
 
 const path = process.env["OPENAI_OPENAPI"]
 
@@ -56,7 +53,7 @@ describe.skipIf(path === undefined)("OpenAI's own description of its API", () =>
         for (const [name, one] of Object.entries(cases)) {
           const events = responseEvents(one.items, one.over)
           for (const event of events) check("ResponseStreamEvent", event, `${name}, ${event.type}`)
-          server.reply(Server.events(events), Server.events(responseEvents([said("msg_9", "ok")])))
+          server.reply(Server.events(events), Server.events(responseEvents([makeText("msg_9", "ok")])))
           const [outcome] = yield* askAll(model, [request([Message.human("Weather?")], { tools })])
           const again = request(history(outcome!.message!), {
             tools,

@@ -6,7 +6,7 @@ import { askAll, key, request, streamed } from "../openai/asking.ts"
 import { responsesProblems } from "../openai/rules.ts"
 import { responseEvents } from "../openai/wire.ts"
 import * as Server from "../servers/openai.ts"
-import { call, type Case, cases, said, streams } from "./responses.ts"
+import { call, type Case, cases, makeText, streams } from "./responses.ts"
 
 interface Place {
   readonly stored: boolean
@@ -51,7 +51,7 @@ const all = Object.entries(cases).flatMap(([name, one]) =>
   }))
 )
 
-const wanted = (one: Case): Message.TurnStop => one.stop ?? (one.calls === undefined ? "stop" : "toolCalls")
+const stopOf = (one: Case): Message.TurnStop => one.stop ?? (one.calls === undefined ? "stop" : "toolCalls")
 
 describe("answers of the Responses API, decoded and sent back", () => {
   for (const [where, { model, stored }] of Object.entries(places)) {
@@ -76,7 +76,7 @@ describe("answers of the Responses API, decoded and sent back", () => {
           )
           assert.strictEqual(streamed(outcome, "ReasoningDelta"), one.reasoning ?? "", say)
           assert.strictEqual(message.toolCalls.length, one.calls ?? 0, say)
-          assert.strictEqual(message.stopReason, wanted(one), say)
+          assert.strictEqual(message.stopReason, stopOf(one), say)
           const begun = outcome.parts.flatMap((part) =>
             part._tag === "ToolCallStart" && part.providerExecuted !== true ? [part.id] : []
           )
@@ -95,7 +95,7 @@ describe("answers of the Responses API, decoded and sent back", () => {
           ) as ReadonlyArray<Message.Message>
         })
         const before = server.seen.length
-        server.reply(...all.map(() => Server.events(responseEvents([said("msg_9", "ok")]))))
+        server.reply(...all.map(() => Server.events(responseEvents([makeText("msg_9", "ok")]))))
         yield* askAll(
           model(server),
           histories.map((messages) => request(messages, { tools }))
@@ -137,7 +137,7 @@ describe("answers of the Responses API, decoded and sent back", () => {
       const over = { model: "gpt-5-2025-08-07" }
       server.reply(
         Server.events(responseEvents([call("call_1", "Paris")], over)),
-        Server.events(responseEvents([said("msg_1", "ok")], over))
+        Server.events(responseEvents([makeText("msg_1", "ok")], over))
       )
       const layer = places["azure, a deployment"]!.model(server)
       const [outcome] = yield* askAll(layer, [request([Message.human("Weather?")], { tools })])
@@ -158,7 +158,7 @@ describe("answers of the Responses API, decoded and sent back", () => {
       const model = places["openai, by name"]!.model(server)
       for (const name of ["a call of a set of tools", "a call that a program made"]) {
         const one = cases[name]!
-        server.reply(Server.events(responseEvents(one.items)), Server.events(responseEvents([said("msg_1", "ok")])))
+        server.reply(Server.events(responseEvents(one.items)), Server.events(responseEvents([makeText("msg_1", "ok")])))
         const [outcome] = yield* askAll(model, [request([Message.human("?")], { tools })])
         const answer = Message.tool("Sun", { toolCallId: "call_1", toolName: "get_weather" })
         yield* askAll(model, [request([Message.human("?"), outcome!.message!, answer], { tools })])
@@ -171,29 +171,29 @@ describe("answers of the Responses API, decoded and sent back", () => {
   it.live("a level of thinking becomes an effort that the model takes", () =>
     Effect.gen(function* () {
       const server = yield* Server.make
-      const sent = Effect.fnUntraced(function* (
+      const sendCase = Effect.fnUntraced(function* (
         model: string,
         options: Partial<OpenAiChatModel.Options>,
         level?: string
       ) {
-        server.reply(Server.events(responseEvents([said("msg_1", "ok")])))
+        server.reply(Server.events(responseEvents([makeText("msg_1", "ok")])))
         const layer = OpenAiChatModel.layer({ model, baseURL: server.url, apiKey, ...options })
         yield* askAll(layer, [
           request([Message.human("?")], { parameters: level === undefined ? {} : { thinking: level } })
         ])
         return server.seen.at(-1)!.body.reasoning
       })
-      assert.deepStrictEqual(yield* sent("gpt-5.5", { thinking: "off" }), { effort: "none" })
-      assert.deepStrictEqual(yield* sent("gpt-5", { thinking: "off" }), { effort: "minimal" })
-      assert.deepStrictEqual(yield* sent("o3", { thinking: { budget: 1_000 } }), { effort: "low" })
-      assert.deepStrictEqual(yield* sent("gpt-5-pro", { thinking: "low" }), { effort: "high" })
-      assert.deepStrictEqual(yield* sent("gpt-5.5", { thinking: "high", reasoning: { summary: "auto" } }), {
+      assert.deepStrictEqual(yield* sendCase("gpt-5.5", { thinking: "off" }), { effort: "none" })
+      assert.deepStrictEqual(yield* sendCase("gpt-5", { thinking: "off" }), { effort: "minimal" })
+      assert.deepStrictEqual(yield* sendCase("o3", { thinking: { budget: 1_000 } }), { effort: "low" })
+      assert.deepStrictEqual(yield* sendCase("gpt-5-pro", { thinking: "low" }), { effort: "high" })
+      assert.deepStrictEqual(yield* sendCase("gpt-5.5", { thinking: "high", reasoning: { summary: "auto" } }), {
         effort: "high",
         summary: "auto"
       })
-      assert.deepStrictEqual(yield* sent("gpt-5.5", { thinking: "high" }, "low"), { effort: "low" })
-      assert.isUndefined(yield* sent("gpt-4.1", { thinking: "high" }))
-      assert.isUndefined(yield* sent("gpt-5.5", {}))
+      assert.deepStrictEqual(yield* sendCase("gpt-5.5", { thinking: "high" }, "low"), { effort: "low" })
+      assert.isUndefined(yield* sendCase("gpt-4.1", { thinking: "high" }))
+      assert.isUndefined(yield* sendCase("gpt-5.5", {}))
     })
   )
 })

@@ -1,9 +1,9 @@
-/** The shapes of responses that OpenAI gives, as a table: what is said × how it is streamed. */
+/** The responses of OpenAI, as a table: content × streaming. */
 import type { Message } from "effect-deepagents"
 import type { ResponseOutputItem, ResponseStreamEvent } from "openai/resources/responses/responses"
 import { functionCall, message, reasoning, type responseEvents } from "../openai/wire.ts"
 
-/** One response, and what it means. */
+/** One response, and its meaning. */
 export interface Case {
   readonly items: ReadonlyArray<ResponseOutputItem>
   readonly text?: string
@@ -13,7 +13,7 @@ export interface Case {
   readonly over?: Parameters<typeof responseEvents>[1]
 }
 
-export const said = (id: string, text: string, phase?: "commentary" | "final_answer"): ResponseOutputItem =>
+export const makeText = (id: string, text: string, phase?: "commentary" | "final_answer"): ResponseOutputItem =>
   message(text, { id, ...(phase === undefined ? {} : { phase }) })
 
 export const call = (id: string, of: string): ResponseOutputItem =>
@@ -41,21 +41,21 @@ const cited = message("", {
 })
 
 export const cases: Readonly<Record<string, Case>> = {
-  text: { items: [said("msg_1", "It is sunny.")], text: "It is sunny." },
-  "text of many scripts": { items: [said("msg_1", "Grüße 👋🏽 你好\n```\nx")], text: "Grüße 👋🏽 你好\n```\nx" },
+  text: { items: [makeText("msg_1", "It is sunny.")], text: "It is sunny." },
+  "text of many scripts": { items: [makeText("msg_1", "Grüße 👋🏽 你好\n```\nx")], text: "Grüße 👋🏽 你好\n```\nx" },
   "reasoning and text": {
-    items: [reasoning("rs_1", ["I think."]), said("msg_1", "Sun.")],
+    items: [reasoning("rs_1", ["I think."]), makeText("msg_1", "Sun.")],
     text: "Sun.",
     reasoning: "I think."
   },
   "reasoning in several parts": {
-    items: [reasoning("rs_1", ["First.", "Then."]), said("msg_1", "Sun.")],
+    items: [reasoning("rs_1", ["First.", "Then."]), makeText("msg_1", "Sun.")],
     text: "Sun.",
     reasoning: "First.\n\nThen."
   },
-  "reasoning that is not shown": { items: [reasoning("rs_1", []), said("msg_1", "Sun.")], text: "Sun." },
+  "reasoning that is not shown": { items: [reasoning("rs_1", []), makeText("msg_1", "Sun.")], text: "Sun." },
   "reasoning that is not sealed": {
-    items: [reasoning("rs_1", ["Hm."], null), said("msg_1", "Sun.")],
+    items: [reasoning("rs_1", ["Hm."], null), makeText("msg_1", "Sun.")],
     text: "Sun.",
     reasoning: "Hm."
   },
@@ -75,7 +75,7 @@ export const cases: Readonly<Record<string, Case>> = {
   },
   "a call": { items: [call("call_1", "Paris")], calls: 1 },
   "calls in parallel": { items: [call("call_1", "Paris"), call("call_2", "Rome"), call("call_3", "Oslo")], calls: 3 },
-  "text and a call": { items: [said("msg_1", "I look."), call("call_1", "Paris")], text: "I look.", calls: 1 },
+  "text and a call": { items: [makeText("msg_1", "I look."), call("call_1", "Paris")], text: "I look.", calls: 1 },
   "a call without arguments": { items: [functionCall("call_1", "list_cities", "{}")], calls: 1 },
   "a call of a set of tools": { items: [functionCall("call_1", "get_weather", "{}", { namespace: "crm" })], calls: 1 },
   "a call that a program made": {
@@ -83,11 +83,11 @@ export const cases: Readonly<Record<string, Case>> = {
     calls: 1
   },
   "commentary and an answer": {
-    items: [said("msg_1", "I put it together.", "commentary"), said("msg_2", "It is sunny.", "final_answer")],
+    items: [makeText("msg_1", "I put it together.", "commentary"), makeText("msg_2", "It is sunny.", "final_answer")],
     text: "I put it together.\n\nIt is sunny."
   },
   "reasoning, commentary and a call": {
-    items: [reasoning("rs_1", ["Hm."]), said("msg_1", "I look.", "commentary"), call("call_1", "Paris")],
+    items: [reasoning("rs_1", ["Hm."]), makeText("msg_1", "I look.", "commentary"), call("call_1", "Paris")],
     text: "I look.",
     reasoning: "Hm.",
     calls: 1
@@ -101,7 +101,7 @@ export const cases: Readonly<Record<string, Case>> = {
   "a search of files": {
     items: [
       item({ type: "file_search_call", id: "fs_1", status: "completed", queries: ["w"], results: null }),
-      said("msg_1", "Sun.")
+      makeText("msg_1", "Sun.")
     ],
     text: "Sun."
   },
@@ -115,7 +115,7 @@ export const cases: Readonly<Record<string, Case>> = {
         container_id: "cntr_1",
         outputs: null
       }),
-      said("msg_1", "2")
+      makeText("msg_1", "2")
     ],
     text: "2"
   },
@@ -131,7 +131,7 @@ export const cases: Readonly<Record<string, Case>> = {
         output: "4",
         error: null
       }),
-      said("msg_1", "4")
+      makeText("msg_1", "4")
     ],
     text: "4"
   },
@@ -141,13 +141,13 @@ export const cases: Readonly<Record<string, Case>> = {
     stop: "refusal"
   },
   "a cut text": {
-    items: [said("msg_1", "It is")],
+    items: [makeText("msg_1", "It is")],
     text: "It is",
     stop: "length",
     over: { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } }
   },
   "a filtered text": {
-    items: [said("msg_1", "It")],
+    items: [makeText("msg_1", "It")],
     text: "It",
     stop: "contentFilter",
     over: { status: "incomplete", incomplete_details: { reason: "content_filter" } }

@@ -1,10 +1,7 @@
-/**
- * What each server that speaks Chat Completions refuses beyond what all of them do, from its documentation and from the
- * errors that people report of it. Each function gives the list of what is wrong with a request.
- */
+/** The special refusals of each server with Chat Completions, from its documentation and from errors that people report. Each function lists the problems of a request. */
 import { chatProblems } from "../openai/rules.ts"
 
-// What a client sent is looked into as it is.
+// A client's request is inspected as it is.
 // oxlint-disable-next-line typescript/no-explicit-any
 type Any = any
 

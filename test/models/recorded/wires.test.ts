@@ -125,16 +125,16 @@ describe("recordings in a folder", () => {
           })
         )
       const fixtures = (yield* recorded).filter(({ api }) => api === "responses")
-      const held = (check: ReturnType<typeof makeCheck>) => Effect.forEach(fixtures, replayWith(check))
-      const right = yield* held(document({}, {}))
+      const replayAll = (check: ReturnType<typeof makeCheck>) => Effect.forEach(fixtures, replayWith(check))
+      const right = yield* replayAll(document({}, {}))
       expect(right.map(({ problems, strange }) => [problems, strange])).toEqual([
         [[], undefined],
         [[], undefined]
       ])
-      const wrong = yield* held(document({ properties: { input } }, {}))
+      const wrong = yield* replayAll(document({ properties: { input } }, {}))
       // The person's words are a message without a type.
       expect(wrong.flatMap(({ problems }) => problems).join()).toContain("CreateResponse: /input/0")
-      const newer = yield* held(document({}, { required: ["type", "sequence"] }))
+      const newer = yield* replayAll(document({}, { required: ["type", "sequence"] }))
       expect(newer.map(({ problems, strange }) => [problems.length, strange?.includes("sequence") ?? false])).toEqual([
         [0, true],
         [0, false]

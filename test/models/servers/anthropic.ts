@@ -13,13 +13,13 @@ export interface Recorded {
   readonly url: string
   readonly headers: http.IncomingHttpHeaders
   readonly raw: string
-  // A test knows what it sent.
+  // A test knows its own request.
   // oxlint-disable-next-line typescript/no-explicit-any
   readonly body: any
   readonly closed: Promise<number>
 }
 
-/** What a request is answered with. `hold` leaves the response open, `reset` breaks the connection after the chunks. */
+/** The answer to a request. `hold` leaves the response open, `reset` breaks the connection after the chunks. */
 export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -33,7 +33,7 @@ export interface Reply {
 const encoder = new TextEncoder()
 
 /** Cuts bytes at the given places. */
-export const cut = (bytes: Uint8Array, places: Iterable<number>): ReadonlyArray<Uint8Array> => {
+export const cutBytes = (bytes: Uint8Array, places: Iterable<number>): ReadonlyArray<Uint8Array> => {
   const sorted = [...new Set([...places].filter((at) => at > 0 && at < bytes.length))].sort((a, b) => a - b)
   const bounds = [0, ...sorted, bytes.length]
   return bounds.slice(1).map((to, at) => bytes.subarray(bounds[at], to))
@@ -45,7 +45,7 @@ export type Event = { readonly type: string } & Readonly<Record<string, unknown>
 export const toSse = (events: ReadonlyArray<Event>): string =>
   events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("")
 
-/** An answer as a stream of events, in one piece unless `cuts` says where it is cut. */
+/** An answer as a stream of events, in one piece unless `cuts` says otherwise. */
 export const stream = (
   events: ReadonlyArray<Event> | string,
   options?: {
@@ -59,7 +59,7 @@ export const stream = (
   return {
     status: 200,
     headers: { "content-type": "text/event-stream; charset=utf-8", "request-id": "req_stream", ...options?.headers },
-    chunks: cut(bytes, options?.cuts?.(bytes.length) ?? []),
+    chunks: cutBytes(bytes, options?.cuts?.(bytes.length) ?? []),
     end: options?.end ?? "end",
     checked: true,
     ...(options?.pause === undefined ? {} : { pause: options.pause })
@@ -138,7 +138,7 @@ const blockEvents = (block: Block, index: number): ReadonlyArray<Event> => {
   if ("block" in block) return [start(block.block), end]
   const name = "call" in block ? block.call : block.server
   const type = "call" in block ? "tool_use" : "server_tool_use"
-  // A string is raw JSON, or what is left of it.
+  // A string is raw JSON, or the rest of it.
   const raw = typeof block.input === "string" ? block.input : JSON.stringify(block.input)
   return [
     start({ type, id: block.id, name, input: {}, caller: { type: "direct" } }),

@@ -227,7 +227,7 @@ const checkThinking = (body: Part): ReadonlyArray<string> => {
   ]
 }
 
-/** What is wrong with the body of a request. `remote`: whether the platform fetches URLs and has files. */
+/** The problems of a request's body. `remote`: whether the platform fetches URLs and has files. */
 export const bodyViolations = (body: Part, remote = true): ReadonlyArray<string> => [
   ...halves(body),
   ...Object.keys(body).flatMap((key) => (known.has(key) ? [] : [`${key}: Extra inputs are not permitted`])),
@@ -239,7 +239,7 @@ export const bodyViolations = (body: Part, remote = true): ReadonlyArray<string>
   ...(breakpoints(body) <= 4 ? [] : ["A maximum of 4 blocks with cache_control may be provided."])
 ]
 
-/** What is wrong with a request to Anthropic's own API. */
+/** The problems of a request to Anthropic's own API. */
 export const violations = (request: {
   readonly url: string
   readonly headers: Readonly<Record<string, unknown>>

@@ -1,10 +1,7 @@
-/**
- * What Bedrock adds to the Messages API: its paths, AWS's event stream with real checksums, its errors; and a second,
- * independent computation of AWS's signature.
- */
+/** Bedrock's additions to the Messages API: its paths, AWS's event stream with real checksums, its errors; and a second, independent computation of AWS's signature. */
 import { createHash, createHmac } from "node:crypto"
 import { crc32 } from "node:zlib"
-import { cut, type Event, type Recorded, type Reply, serveBy } from "./anthropic.ts"
+import { cutBytes, type Event, type Recorded, type Reply, serveBy } from "./anthropic.ts"
 import { bodyViolations } from "./anthropicRules.ts"
 
 const encoder = new TextEncoder()
@@ -61,7 +58,7 @@ export const frames = (
       "x-amzn-requestid": "aws-stream",
       "x-amzn-bedrock-content-type": "application/json"
     },
-    chunks: cut(bytes, options?.cuts?.(bytes.length) ?? []),
+    chunks: cutBytes(bytes, options?.cuts?.(bytes.length) ?? []),
     end: options?.end ?? "end",
     checked: true
   }
@@ -90,7 +87,7 @@ export const awsError = (
   checked: false
 })
 
-/** What is wrong with a request to Bedrock. */
+/** The problems of a request to Bedrock. */
 const bedrockViolations = ({ body, headers, url }: Recorded): ReadonlyArray<string> => [
   ...(/^\/model\/[^/]+\/invoke-with-response-stream$/.test(url) ? [] : [`no such path: ${url}`]),
   ...["model", "stream"].filter((key) => key in body).map((key) => `${key}: extraneous key is not permitted`),
@@ -109,7 +106,7 @@ const hmac = (key: string | Buffer, data: string): Buffer => createHmac("sha256"
 const escape = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
 
-/** What a signature is computed from: the request as it is on the wire. */
+/** The input of a signature: the request as it is on the wire. */
 export interface Signable {
   readonly method: string
   /** Path and query, as sent. */
@@ -145,7 +142,7 @@ export const signatureOf = (request: Signable): string => {
   return hmac(key, toSign).toString("hex")
 }
 
-/** The signature that a request came with, and the one that AWS would compute for it. */
+/** The signature of a request, and the signature that AWS would compute for it. */
 export const signatures = (recorded: Recorded, secret: string, region: string) => {
   const authorization = recorded.headers["authorization"] ?? ""
   const [, credential = "", signed = "", signature = ""] =
@@ -195,7 +192,7 @@ export const converseAnswer = (
   converseFrame("metadata", { usage, metrics: { latencyMs: 7 } })
 ]
 
-// What a client sent is looked into as it is.
+// A client's request is inspected as it is.
 // oxlint-disable-next-line typescript/no-explicit-any
 type Any = any
 
@@ -243,7 +240,7 @@ const messageViolations = (messages: ReadonlyArray<Any>, model: string): Readonl
     ]
   })
 
-/** What is wrong with a request to the Converse API. */
+/** The problems of a request to the Converse API. */
 const converseViolations = ({ body, url }: Recorded): ReadonlyArray<string> => {
   const path = /^\/model\/([^/]+)\/converse(?:-stream)?$/.exec(url)
   const model = decodeURIComponent(path?.[1] ?? "")

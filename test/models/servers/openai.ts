@@ -6,7 +6,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import type { AddressInfo } from "node:net"
 import { Deferred, Effect, type Scope } from "effect"
 
-/** How a streamed answer ends: in good order, with the connection torn down, or not at all. */
+/** The end of a streamed answer: in good order, with the connection torn down, or not at all. */
 export type Ending = "end" | "reset" | "hang"
 
 /** One reply of the script. */
@@ -28,7 +28,7 @@ export type Reply =
   | { readonly _tag: "Hang" }
   | { readonly _tag: "Reset" }
 
-/** What a client sent. */
+/** A client's request. */
 export interface Seen {
   readonly method: string
   readonly path: string
@@ -113,11 +113,11 @@ const answer = async (reply: Reply, response: ServerResponse): Promise<void> => 
       response.writeHead(200, { "content-type": "text/event-stream", ...reply.headers })
       for (const piece of pieces(Buffer.from(reply.text), reply.cuts)) {
         response.write(piece)
-        // Each piece a packet of its own: what is written in one tick is sent in one.
+        // Each piece is a packet of its own: one tick's writes are sent together.
         await new Promise((sent) => setTimeout(sent, reply.pause))
       }
       if (reply.ending === "end") response.end()
-      // Reset at once and the client would lose what it has not read yet.
+      // With a reset at once the client would lose unread data.
       if (reply.ending === "reset") setTimeout(() => response.socket?.resetAndDestroy(), 20)
     }
   }

@@ -85,7 +85,7 @@ describe("a schema for a grammar", () => {
     }
   )
 
-  it.effect("may let through what is no argument: the call is malformed, and the turn a turn", () =>
+  it.effect("may let invalid arguments through: the call is malformed, and the turn a turn", () =>
     Effect.gen(function* () {
       const line = yield* session
       const numbers = definition("numbers", {
@@ -114,7 +114,7 @@ describe("a schema for a grammar", () => {
 
   const schemaOf = (schema: Json.JsonObject): unknown => adapt(schema).schema
 
-  it("flattens allOf and references, and takes anything where it can't", () => {
+  it("flattens allOf and references, and takes anything if it can't", () => {
     const all = adapt({
       type: "object",
       properties: { a: { allOf: [{ type: "string" }, { minLength: 2 }] }, b: { $ref: "#/$defs/B" } },

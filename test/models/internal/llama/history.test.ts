@@ -28,7 +28,7 @@ describe("a history for a chat wrapper", () => {
     ])
   })
 
-  it("has the text of a call that could not be read, and what was said to it", () => {
+  it("has the text of an unreadable call, and its answer", () => {
     const turns = [human("Hi"), ai("", [answered("f", {}, "That was no call.", "f(")])]
     assert.deepStrictEqual<unknown>(toHistory("", turns, [f], false), [
       { type: "user", text: "Hi" },

@@ -67,7 +67,7 @@ describe("a turn", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that fills the context is cut, and never forgets how the conversation began", () =>
+  it.effect("that fills the context is cut, and keeps the conversation's beginning", () =>
     Effect.gen(function* () {
       const { sequence, ways } = yield* opened
       const prepared = ways.wrapper(asked, undefined)
@@ -79,7 +79,7 @@ describe("a turn", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that fills the context inside of a call keeps what there is of the call", () =>
+  it.effect("that fills the context inside of a call keeps the part of the call", () =>
     Effect.gen(function* () {
       const { sequence, ways } = yield* opened
       const tools = [definition("f", { type: "object", properties: { a: { type: "string" } }, required: ["a"] })]

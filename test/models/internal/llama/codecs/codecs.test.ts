@@ -6,7 +6,7 @@ import { hermes } from "../../../../../src/models/local/internal/codecs/hermes.t
 import { lfm2 } from "../../../../../src/models/local/internal/codecs/lfm2.ts"
 import { qwenXml } from "../../../../../src/models/local/internal/codecs/qwenXml.ts"
 import { sampled, scaled } from "../../../../scale.ts"
-import { answered, cut, decode, deltas, joined, tool, written } from "./decode.ts"
+import { answered, cutText, decode, deltas, joinDeltas, tool, writeCalls } from "./decode.ts"
 
 const codecs: ReadonlyArray<Codec> = [lfm2, hermes, qwenXml, gemma]
 
@@ -83,20 +83,20 @@ describe("every codec", () => {
     for (const codec of codecs) {
       fc.assert(
         fc.property(noise, fc.array(fc.nat(), { maxLength: 12 }), fc.boolean(), (text, places, inThought) => {
-          const whole = joined(deltas(codec, [text], { inThought }))
-          assert.deepStrictEqual(joined(deltas(codec, cut(text, places), { inThought })), whole)
-          assert.deepStrictEqual(joined(deltas(codec, text.split(""), { inThought })), whole)
+          const whole = joinDeltas(deltas(codec, [text], { inThought }))
+          assert.deepStrictEqual(joinDeltas(deltas(codec, cutText(text, places), { inThought })), whole)
+          assert.deepStrictEqual(joinDeltas(deltas(codec, text.split(""), { inThought })), whole)
         }),
         { numRuns: scaled(500) }
       )
     }
   })
 
-  it("ends each call once, whatever the text, and streams what it says in the end", () => {
+  it("ends each call once, for any text, and streams the same as it says in the end", () => {
     for (const codec of codecs) {
       fc.assert(
         fc.property(noise, (text) => {
-          const said = joined(deltas(codec, [text]))
+          const said = joinDeltas(deltas(codec, [text]))
           const ends = said.flatMap((delta) => (delta._tag === "Call" || delta._tag === "Malformed" ? [delta] : []))
           assert.deepStrictEqual(
             ends.map((end) => end.call),
@@ -119,7 +119,7 @@ describe("every codec", () => {
     }
   })
 
-  it("reads back what it writes: nested values, quotes, escapes, unicode", () => {
+  it("reads its own output back: nested values, quotes, escapes, unicode", () => {
     const name = fc.stringMatching(/^[a-z][a-z0-9_]{0,10}$/)
     for (const codec of codecs) {
       // A closing tag inside of a value of Qwen's, or a quote of Gemma's inside of a string, has no spelling.
@@ -134,7 +134,7 @@ describe("every codec", () => {
             for (const [key, value] of Object.entries(given)) if (isJson(value)) json[key] = value
             return [called, json] as const
           })
-          const text = written(
+          const text = writeCalls(
             codec,
             expected.map(([called, given]) => answered(called, given))
           )
@@ -152,7 +152,7 @@ describe("every codec", () => {
       fc.property(clean, (value) => {
         if (!isJson(value) || typeof value === "string") return
         const schema = { type: ["null", "boolean", "number", "array", "object"] }
-        const text = written(qwenXml, [answered("f", { a: value })])
+        const text = writeCalls(qwenXml, [answered("f", { a: value })])
         const { calls } = decode(qwenXml, text, { tools: [tool("f", { a: schema })] })
         assert.deepStrictEqual(calls, [["f", { a: value }]])
       })
@@ -162,7 +162,7 @@ describe("every codec", () => {
   it("reports a call that is cut anywhere, with all of its text", () => {
     const args = { path: "a b", list: [1, { deep: 'it\'s "so"' }], flag: true }
     for (const codec of codecs) {
-      const text = written(codec, [answered("write", args)]).trim()
+      const text = writeCalls(codec, [answered("write", args)]).trim()
       const opening = text.slice(0, text.indexOf(">") + 1)
       const last =
         codec.name === "qwen-xml"
@@ -195,7 +195,7 @@ describe("every codec", () => {
     })
     patterns.push(`<|tool_call_start|>[f(a='${"\\".repeat(size)}`, `<tool_call>{"name": "${'\\"'.repeat(size / 2)}`)
     // Something quadratic would take minutes for each of them.
-    for (const codec of codecs) for (const text of sampled(patterns)) deltas(codec, cut(text, [7, 100, size]))
+    for (const codec of codecs) for (const text of sampled(patterns)) deltas(codec, cutText(text, [7, 100, size]))
   }, 60_000)
 
   it("does not run out of stack on deep nesting, and says that it is too deep", () => {

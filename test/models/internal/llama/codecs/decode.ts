@@ -27,7 +27,7 @@ export const deltas = (codec: Codec, pieces: ReadonlyArray<string>, options?: Op
 }
 
 /** Deltas of one kind that follow each other, joined. */
-export const joined = (said: ReadonlyArray<Delta>): ReadonlyArray<Delta> => {
+export const joinDeltas = (said: ReadonlyArray<Delta>): ReadonlyArray<Delta> => {
   const out: Array<Delta> = []
   for (const delta of said) {
     const last = out.at(-1)
@@ -47,7 +47,7 @@ export const joined = (said: ReadonlyArray<Delta>): ReadonlyArray<Delta> => {
 const textOf = (said: ReadonlyArray<Delta>, tag: "Text" | "Reasoning"): string =>
   said.map((delta) => (delta._tag === tag ? delta.text : "")).join("")
 
-/** What a text says in the end. */
+/** The final content of a text. */
 export const decode = (codec: Codec, text: string, options?: Options) => {
   const said = deltas(codec, [text], options)
   return {
@@ -65,7 +65,7 @@ export const only = (codec: Codec, text: string, options?: Options): unknown => 
 }
 
 /** `text` cut at these places. */
-export const cut = (text: string, places: ReadonlyArray<number>): ReadonlyArray<string> => {
+export const cutText = (text: string, places: ReadonlyArray<number>): ReadonlyArray<string> => {
   const sorted = [...places.map((place) => place % (text.length + 1)), 0, text.length].sort((a, b) => a - b)
   return sorted.slice(1).map((end, index) => text.slice(sorted[index], end))
 }
@@ -108,8 +108,8 @@ export const rendered = (codec: Codec, asked: Ask): string =>
     .pieces.map((piece) => piece.text)
     .join("")
 
-/** What a codec writes for a turn of calls, as the model would say it. */
-export const written = (codec: Codec, calls: ReadonlyArray<AnsweredCall>): string => {
+/** A codec's text for a turn of calls, as the model would say it. */
+export const writeCalls = (codec: Codec, calls: ReadonlyArray<AnsweredCall>): string => {
   const start = rendered(codec, ask([human("x")])).length
   const whole = rendered(codec, ask([human("x"), ai("", calls)]))
   const result = whole.indexOf(codec.name === "gemma" ? "<|tool_response>" : "<|im_end|>", start)
