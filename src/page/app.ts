@@ -14,7 +14,6 @@ import { drawRequest } from "./requests.ts"
 import * as Page from "./state.ts"
 import { drawInbox, drawThreads } from "./threads.ts"
 import { Timeline } from "./timeline.ts"
-import type { Moment } from "./transcript.ts"
 
 /** The folded details that are open, by thread. */
 const openKeys = new Map<string, Set<string>>()
@@ -26,7 +25,7 @@ const openKeysOf = (thread: string): Set<string> => {
 }
 
 /** The whole listing that begins with a piece. */
-const listingAt = ({ count, items }: Moment, key: number): string => {
+const listingAt = ({ count, items }: Page.Shown, key: number): string => {
   const pieces: Array<string> = []
   for (let at = key; at < count; at++) {
     const part = items[at]?.part
@@ -37,7 +36,7 @@ const listingAt = ({ count, items }: Moment, key: number): string => {
   return pieces.join("\n")
 }
 
-const toolsOf = (state: Page.State, moment: Moment): Tools => ({
+const toolsOf = (state: Page.State, moment: Page.Shown): Tools => ({
   openKeys: openKeysOf(state.thread ?? ""),
   isIdle: !Page.isWorking(state),
   onFork: (item) => Page.update({ turningBack: { item, how: "fork" } }),

@@ -3,7 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Json, JsonObject } from "../core/Json.ts"
 import * as Client from "./client.ts"
-import type { Frame } from "./transcript.ts"
+import type { Frame } from "../view/Transcript.ts"
 
 /** The result of a call, as apps read it. */
 export interface CallResult {

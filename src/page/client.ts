@@ -9,7 +9,7 @@ import { JsonObject } from "../core/Json.ts"
 import { decode as decodeMessage, type Message } from "../core/Message.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
 import { makeParser, type Packet } from "./sse.ts"
-import type { Frame } from "./transcript.ts"
+import type { Frame } from "../view/Transcript.ts"
 
 /** A request that failed. `status` is 0 for a server that can't be reached. */
 export class Refused extends TaggedError<Refused>()("Refused", {

@@ -5,7 +5,7 @@ import { type Children, type Element, h, unseen } from "./element.ts"
 import * as Format from "./format.ts"
 import { openProse } from "./parts.ts"
 import { drawRequest } from "./requests.ts"
-import type { Moment } from "./transcript.ts"
+import type { Moment } from "../view/Transcript.ts"
 
 /** The most open calls, and sub-agents, that are drawn here. */
 const most = 8
@@ -53,7 +53,7 @@ const isQuiet = (view: View.View, text: string, calls: number): boolean =>
 
 /** Draws the unfinished end of a conversation. `calls` of the outermost run come first, sub-agents behind. */
 export const drawLive = (
-  { requests, view }: Moment,
+  { requests, view }: Pick<Moment, "requests" | "view">,
   now: number,
   isOff: boolean,
   onDecide: (decision: Approval.Decision) => void

@@ -3,7 +3,7 @@ import { add } from "../core/Usage.ts"
 import type { View } from "../view/View.ts"
 import { type Children, type Element, h, unseen } from "./element.ts"
 import * as Format from "./format.ts"
-import type { Moment } from "./transcript.ts"
+import type { Moment } from "../view/Transcript.ts"
 import * as Tree from "./tree.ts"
 
 /** The most runs of one call that are drawn. */
@@ -186,7 +186,7 @@ const tasks = (all: View["tasks"]): Element =>
   )
 
 /** Draws the panel of a moment. */
-export const drawPanel = ({ tree, view }: Moment): Element => {
+export const drawPanel = ({ folded: tree, view }: Moment<Tree.Tree>): Element => {
   const root = Tree.rootOf(tree)
   const hasTree = root !== undefined && (Tree.hasChildren(tree) || [...Tree.stepsOf(tree, root.runId)].length > 0)
   return h(

@@ -9,7 +9,8 @@ import type { JsonObject } from "../core/Json.ts"
 import { callTool, dropCalls, settleCalls } from "./appCalls.ts"
 import * as Client from "./client.ts"
 import type { Files } from "./files.ts"
-import { type Item, makeReader, type Moment, type Reader } from "./transcript.ts"
+import { type Item, makeReader, type Moment, type Reader } from "../view/Transcript.ts"
+import * as Tree from "./tree.ts"
 
 /** The connection to the thread's events. `lost` waits until `until` (ms), unless somebody asks for it earlier. */
 export type Link =
@@ -19,6 +20,9 @@ export type Link =
   | { readonly _tag: "Lost"; readonly until: number }
 
 export type Place = "files" | "inbox" | "thread"
+
+/** The transcript of a thread with the tree of its runs, at one moment. */
+export type Shown = Moment<Tree.Tree>
 
 export interface State {
   /** Reports whether the server knows this browser. */
@@ -47,7 +51,7 @@ export interface State {
   readonly search: string
   readonly place: Place
   readonly thread: string | undefined
-  readonly moment: Moment | undefined
+  readonly moment: Shown | undefined
   readonly link: Link
   /** A sentence about the last thing that failed. */
   readonly problem: string | undefined
@@ -172,7 +176,7 @@ const delays = [250, 1_000, 2_000, 4_000, 8_000]
 const quiet = 700
 
 /** Compares the state on the page with the server's, while nothing comes. */
-const checkState = Effect.fnUntraced(function* (thread: string, reader: Reader) {
+const checkState = Effect.fnUntraced(function* (thread: string, reader: Reader<Tree.Tree>) {
   const position = reader.position()
   yield* Effect.sleep(quiet)
   const isQuiet = () => now.thread === thread && reader.position() === position
@@ -183,7 +187,7 @@ const checkState = Effect.fnUntraced(function* (thread: string, reader: Reader) 
 
 /** Follows a thread as long as it is shown: a lost connection goes on behind the last frame. */
 const follow = Effect.fnUntraced(function* (thread: string) {
-  const reader = makeReader()
+  const reader = makeReader(Tree)
   let tries = 0
   for (;;) {
     update({ link: tries > 1 ? now.link : { _tag: "Connecting" } })

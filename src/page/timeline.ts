@@ -5,7 +5,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { type Children, type Element, h } from "./element.ts"
 import { drawItem, type Tools } from "./parts.ts"
-import type { Item } from "./transcript.ts"
+import type { Item } from "../view/Transcript.ts"
 
 /** The most parts in the document. */
 const most = 60

@@ -2,4 +2,5 @@
 export * as Change from "./Change.ts"
 export * as Form from "./Form.ts"
 export * as Printer from "./Printer.ts"
+export * as Transcript from "./Transcript.ts"
 export * as View from "./View.ts"
