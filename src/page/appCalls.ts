@@ -2,8 +2,8 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Json, JsonObject } from "../core/Json.ts"
-import * as Client from "./client.ts"
 import type { Frame } from "../view/Transcript.ts"
+import * as Client from "./client.ts"
 
 /** The result of a call, as apps read it. */
 export interface CallResult {

@@ -8,8 +8,8 @@ import type { Block } from "../core/Content.ts"
 import { JsonObject } from "../core/Json.ts"
 import { decode as decodeMessage, type Message } from "../core/Message.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
-import { makeParser, type Packet } from "./sse.ts"
 import type { Frame } from "../view/Transcript.ts"
+import { makeParser, type Packet } from "./sse.ts"
 
 /** A request that failed. `status` is 0 for a server that can't be reached. */
 export class Refused extends TaggedError<Refused>()("Refused", {

@@ -1,11 +1,11 @@
 /** The unfinished parts of a thread: open text, running calls, sub-agents, requests. */
 import type * as Approval from "../core/Approval.ts"
+import type { Moment } from "../view/Transcript.ts"
 import * as View from "../view/View.ts"
 import { type Children, type Element, h, unseen } from "./element.ts"
 import * as Format from "./format.ts"
 import { openProse } from "./parts.ts"
 import { drawRequest } from "./requests.ts"
-import type { Moment } from "../view/Transcript.ts"
 
 /** The most open calls, and sub-agents, that are drawn here. */
 const most = 8

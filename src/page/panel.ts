@@ -1,9 +1,9 @@
 /** The panel beside a conversation: the plan, the tree of runs, the context, the cost. */
 import { add } from "../core/Usage.ts"
+import type { Moment } from "../view/Transcript.ts"
 import type { View } from "../view/View.ts"
 import { type Children, type Element, h, unseen } from "./element.ts"
 import * as Format from "./format.ts"
-import type { Moment } from "../view/Transcript.ts"
 import * as Tree from "./tree.ts"
 
 /** The most runs of one call that are drawn. */

@@ -1,9 +1,9 @@
+import type { Item } from "../view/Transcript.ts"
 /** Finished parts of a conversation. */
 import type { Part } from "../view/View.ts"
 import { type Children, type Element, h, unseen } from "./element.ts"
 import * as Format from "./format.ts"
 import { hostOf, markupOf, markupOfPart, safeUrl } from "./markdown.ts"
-import type { Item } from "../view/Transcript.ts"
 
 type Of<Kind extends Part["kind"]> = Extract<Part, { readonly kind: Kind }>
 

@@ -6,10 +6,10 @@ import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type { Decision } from "../core/Approval.ts"
 import type { JsonObject } from "../core/Json.ts"
+import { type Item, makeReader, type Moment, type Reader } from "../view/Transcript.ts"
 import { callTool, dropCalls, settleCalls } from "./appCalls.ts"
 import * as Client from "./client.ts"
 import type { Files } from "./files.ts"
-import { type Item, makeReader, type Moment, type Reader } from "../view/Transcript.ts"
 import * as Tree from "./tree.ts"
 
 /** The connection to the thread's events. `lost` waits until `until` (ms), unless somebody asks for it earlier. */

@@ -3,9 +3,9 @@
  * outside of the window is as high as it was, or as parts of its kind are.
  */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import type { Item } from "../view/Transcript.ts"
 import { type Children, type Element, h } from "./element.ts"
 import { drawItem, type Tools } from "./parts.ts"
-import type { Item } from "../view/Transcript.ts"
 
 /** The most parts in the document. */
 const most = 60

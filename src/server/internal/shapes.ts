@@ -26,6 +26,8 @@ export const schedulesAdd = "name:s;cron:s;timeZone?:s;tenant:s;agent:s;thread:s
 
 export const serverBearer = "verify:f"
 
+export const serverClientMake = "url:s;token?:~effect/Redacted~"
+
 export const serverHttp =
   "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['a2a''agUi''aiSdk''langGraph''openAi'];rate?:n;files?:f;apps?:f"
 
