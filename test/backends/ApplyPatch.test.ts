@@ -21,7 +21,7 @@ const apply = (...lines: ReadonlyArray<string>) => applyText(patch(...lines))
 const text = (output: ToolOutput.ToolOutput) =>
   output.content.map((block) => ("text" in block ? block.text : "")).join("")
 
-/** What the files are after a test. */
+/** Compares the files after a test. */
 const withFiles = <A, E, R>(
   files: Readonly<Record<string, string | Uint8Array>>,
   test: Effect.Effect<A, E, R>,
@@ -53,7 +53,7 @@ const meddle = (
   }
 }
 
-/** What one file becomes. */
+/** Applies a patch to one file. */
 const becomes = (before: string, ...lines: ReadonlyArray<string>) =>
   Effect.map(withFiles({ "/a.txt": before }, apply("*** Update File: a.txt", ...lines)), ({ files, result }) => {
     assert.isTrue(Result.isSuccess(result), message(result))
@@ -116,7 +116,7 @@ describe("ApplyPatch", () => {
     })
   )
 
-  describe("where a change goes", () => {
+  describe("the place of a change", () => {
     it.effect("lines that stay are the file's own, however the patch has them", () =>
       Effect.gen(function* () {
         assert.strictEqual(
@@ -180,7 +180,7 @@ describe("ApplyPatch", () => {
       })
     )
 
-    it.effect("the end of the file is meant where it is said", () =>
+    it.effect("means the end of the file only if the hunk says so", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* becomes("x\na\nx\n", "@@", "-x", "+y", "*** End of File"), "x\na\ny\n")
         // Not at the end after all: the place that fits is better than none.
@@ -188,7 +188,7 @@ describe("ApplyPatch", () => {
       })
     )
 
-    it.effect("the first section needs no @@, and blank lines between sections are none of the file", () =>
+    it.effect("the first section needs no @@, and blank lines between sections don't belong to the file", () =>
       Effect.gen(function* () {
         const { files } = yield* withFiles(
           { "/a.txt": "a\nb", "/b.txt": "c" },
@@ -228,7 +228,7 @@ describe("ApplyPatch", () => {
     )
   })
 
-  describe("what is kept", () => {
+  describe("kept parts of a file", () => {
     it.effect("line endings, also in lines that are new", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* becomes("a\r\nb\r\n", "@@", " a", "+n", "-b", "+c"), "a\r\nn\r\nc\r\n")
@@ -279,7 +279,7 @@ describe("ApplyPatch", () => {
     )
   })
 
-  describe("what is no patch is told by line, what came and what was expected", () => {
+  describe("refusals of invalid patches, with line, found and expected text", () => {
     const cases: ReadonlyArray<readonly [string, string, number, string]> = [
       ["nothing", "", 1, "the end of the patch"],
       ["no beginning", "hello", 1, '"hello"'],
@@ -313,7 +313,7 @@ describe("ApplyPatch", () => {
       })
     }
 
-    it.effect("a hunk that does not fit says where it begins not to, and what is there", () =>
+    it.effect("a hunk that does not fit names the first misfit, and the text there", () =>
       Effect.gen(function* () {
         const said = yield* refusal("a\nb\nc\n", "@@", " a", " b", "-x", "+y")
         assert.include(said, 'line 6 of the patch: expected "c", which is line 3 of /a.txt')
@@ -373,7 +373,7 @@ describe("ApplyPatch", () => {
       })
     )
 
-    it.effect("a write that fails takes back all before it, whichever it is", () =>
+    it.effect("any failing write takes back all earlier ones", () =>
       Effect.gen(function* () {
         const steps = ["/new.txt", "/a.txt", "/b.txt", "/b.txt", "/c.txt"]
         for (const failing of steps.keys()) {
@@ -390,7 +390,7 @@ describe("ApplyPatch", () => {
       })
     )
 
-    it.effect("a step that is done, and whose answer gets lost, is taken back too, whichever it is", () =>
+    it.effect("takes back a finished step whose answer is lost, at any step", () =>
       Effect.gen(function* () {
         for (let failing = 0; failing < 5; failing++) {
           yield* Effect.gen(function* () {
@@ -431,7 +431,7 @@ describe("ApplyPatch", () => {
       })
     )
 
-    it.effect("what can't be taken back is told by its path", () =>
+    it.effect("names the path of a change that can't be taken back", () =>
       Effect.gen(function* () {
         let count = 0
         const { result, files: after } = yield* withFiles(files, all, ({ operation, path }) =>
@@ -449,7 +449,7 @@ describe("ApplyPatch", () => {
       })
     )
 
-    it.effect("what somebody changes meanwhile is not overwritten, and nothing of the patch stays", () =>
+    it.effect("does not overwrite changes made meanwhile, and keeps nothing of the patch", () =>
       Effect.gen(function* () {
         const backend = yield* Backend.Backend
         const meddling = meddle(backend, "/b.txt", backend.write("/b.txt", "theirs"))
@@ -467,7 +467,7 @@ describe("ApplyPatch", () => {
       }).pipe(Effect.provide(TestBackend.layer({ files })))
     )
 
-    it.effect("what somebody changes after a write is not taken back over", () =>
+    it.effect("does not take back over a change made after a write", () =>
       Effect.gen(function* () {
         const backend = yield* Backend.Backend
         const meddling: Backend.Service = {
@@ -485,26 +485,26 @@ describe("ApplyPatch", () => {
       }).pipe(Effect.provide(TestBackend.layer({ files })))
     )
 
-    it.effect("9: an interruption takes back what was done, what was under way included", () =>
+    it.effect("9: an interruption takes back all changes, also those in flight", () =>
       Effect.gen(function* () {
         for (const stuckOn of ["/new.txt", "/a.txt", "/b.txt", "/c.txt"]) {
           const backend = yield* Backend.Backend
           const reached = yield* Deferred.make<void>()
-          // It does what it is asked, and never says so.
+          // It acts, and never answers.
           const stuck = <A, E>(path: string, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
             path === stuckOn
               ? Effect.andThen(effect, Effect.andThen(Deferred.succeed(reached, undefined), Effect.never))
               : effect
           let first = true
-          const once = <A, E>(path: string, effect: Effect.Effect<A, E>) => {
+          const actOnce = <A, E>(path: string, effect: Effect.Effect<A, E>) => {
             const hold = first && path === stuckOn
             if (hold) first = false
             return hold ? stuck(path, effect) : effect
           }
           const slow: Backend.Service = {
             ...backend,
-            write: (path, content, options) => once(path, backend.write(path, content, options)),
-            delete: (path, options) => once(path, backend.delete(path, options))
+            write: (path, content, options) => actOnce(path, backend.write(path, content, options)),
+            delete: (path, options) => actOnce(path, backend.delete(path, options))
           }
           const fiber = yield* Effect.forkChild(
             inRun(all).pipe(Effect.provideService(Backend.Backend, slow), Effect.ignore)
@@ -516,7 +516,7 @@ describe("ApplyPatch", () => {
       }).pipe(Effect.provide(TestBackend.layer({ files })))
     )
 
-    it.effect("9: what an interruption kept from being done need not be taken back, and nothing is complained of", () =>
+    it.effect("9: an interruption takes back only finished changes, and reports no problem", () =>
       Effect.gen(function* () {
         const backend = yield* Backend.Backend
         const logged: Array<unknown> = []
@@ -636,7 +636,7 @@ const withoutLines = ({ changes }: Patch): unknown =>
   JSON.parse(JSON.stringify(changes, (key, value: unknown) => (key === "line" ? 0 : value)))
 
 describe("ApplyPatch, properties", () => {
-  it("parse gives back what print wrote", () => {
+  it("parse reads the output of print", () => {
     fc.assert(
       fc.property(fc.array(change, { minLength: 1, maxLength: 4 }), (changes) => {
         const parsed = ApplyPatch.parse(print({ changes }))
@@ -662,7 +662,7 @@ describe("ApplyPatch, properties", () => {
           const write = (lines: ReadonlyArray<string>) =>
             lines.map((line, index) => line + (ends || index < lines.length - 1 ? ending : "")).join("")
           const [old, wanted] = [write(before), write(after)]
-          // A last line that is empty and not ended is none; of an empty file the ending is not known.
+          // An empty last line without an end is no line; an empty file has no known ending.
           if (old === wanted || (!ends && (before.at(-1) === "" || after.at(-1) === "")) || before.length === 0)
             continue
           if (before.length === 1 && !ends && ending === "\r\n") continue
@@ -684,7 +684,7 @@ describe("ApplyPatch, properties", () => {
       Effect.gen(function* () {
         const letters = (maxLength: number) => fc.array(fc.constantFrom("a", "b"), { minLength: 1, maxLength })
         const cases = fc.sample(fc.record({ before: letters(14), wanted: letters(7) }), 400)
-        // Where what was matched so far ends with a shorter beginning of what is looked for.
+        // The matched text ends with a shorter beginning of the wanted text.
         const hard = { before: [..."aabaaabaaac"], wanted: [..."aabaaac"] }
         for (const { before, wanted } of [hard, ...cases]) {
           const index = before.findIndex((_, start) => wanted.every((line, offset) => before[start + offset] === line))

@@ -1,4 +1,4 @@
-/** What a person is told of a command before it runs. */
+/** The description of a command for a person, before it runs. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Agent, Approval } from "effect-deepagents"
@@ -159,7 +159,7 @@ describe("CommandRisk", () => {
   })
 })
 
-it.effect("who decides on a command reads what it may do", () =>
+it.effect("shows the risks of a command to its decider", () =>
   Effect.gen(function* () {
     let read = ""
     const agent = Agent.make({

@@ -1,4 +1,4 @@
-/** Rules for commands: what is free, what a rule and an approval for good cover, and what bash makes of it. */
+/** Rules for commands: free commands, commands that a rule or an approval for good covers, and bash's own reading. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -26,7 +26,7 @@ const where: CommandRule.Where = {
   look: (path) => (/\/(?:src|\.bin\/(?:vitest|eslint|tsc|prettier|jest)|\.venv\/bin\/pytest)$/.test(path) ? [path] : [])
 }
 
-describe("what only reads", () => {
+describe("commands that only read", () => {
   it("is free, of 90 lines that people and models write", () => {
     assert.isAtLeast(reads.free.length, 90)
     assert.deepEqual(
@@ -35,7 +35,7 @@ describe("what only reads", () => {
     )
   })
 
-  it("is not what is near to it: 90 lines that write, run, lead out or show a secret", () => {
+  it("exclude near ones: 90 lines that write, run, lead out or show a secret", () => {
     assert.isAtLeast(reads.asked.length, 90)
     assert.deepEqual(
       reads.asked.filter((line) => CommandRule.isReading(line, where)),
@@ -81,19 +81,20 @@ it("does not take git for reading where its repository names programs", () => {
   assert.isTrue(CommandRule.isReading("git status", { ...place, namesPrograms: () => false }))
 })
 
-describe("what always covers", () => {
-  const again = (before: string, now: string) => CommandRule.decide(now, where, [], [CommandRule.learn(before, where)])
+describe("commands that an approval for good covers", () => {
+  const decideAgain = (before: string, now: string) =>
+    CommandRule.decide(now, where, [], [CommandRule.learn(before, where)])
 
   it("is an honest repetition: of 60, at most one is asked about", () => {
     assert.isAtLeast(honest.length, 60)
-    assert.isAtMost(honest.filter(([before, now]) => again(before, now) === undefined).length, 1)
+    assert.isAtMost(honest.filter(([before, now]) => decideAgain(before, now) === undefined).length, 1)
   })
 
-  it("is none of 300 lines that write, reach out or run something else", () => {
+  it("exclude 300 lines that write, reach out or run something else", () => {
     const all = Object.entries(pairs).flatMap(([before, lines]) => lines.map((line) => [before, line] as const))
     assert.isAtLeast(all.length, 300)
     assert.deepEqual(
-      all.filter(([before, line]) => again(before, line) !== undefined),
+      all.filter(([before, line]) => decideAgain(before, line) !== undefined),
       []
     )
   })
@@ -164,7 +165,7 @@ describe("rules", () => {
     assert.equal(decide("npx -y x", rule("allow", "npx:*")), undefined)
   })
 
-  it("ask and refuse behind everything that the text of a line shows, and before all else", () => {
+  it("ask and refuse behind everything in the text of a line, and before all else", () => {
     const push = rule("refuse", "git push:*")
     const lines = [
       "git push",
@@ -205,7 +206,7 @@ describe("rules", () => {
     assert.equal(CommandRule.decide("ls", where, [])?.by, "reads")
   })
 
-  it("are refused where they can't be read; such a rule restricts everything and allows nothing", () => {
+  it("are refused if unreadable; such a rule restricts everything and allows nothing", () => {
     for (const pattern of ["", ":*", "npm test && ls", "echo $(x)", "A=1 x", "ls > x", "a ** b"]) {
       assert.isTrue(Result.isFailure(CommandRule.parsePattern(pattern)), pattern)
     }
@@ -231,7 +232,7 @@ describe("bash", () => {
     })
     .map((parts) => parts.flat().join(""))
 
-  it("runs no command but those that the parser saw", { timeout: 900_000 }, () => {
+  it("runs only commands that the parser saw", { timeout: 900_000 }, () => {
     const lines = fc.sample(line, { numRuns: isFull ? 100_000 : 4_000, seed: 34 }).filter((one) => !one.includes("\0"))
     const parsed = lines.flatMap((one) => {
       const commands = parse(one)
@@ -283,7 +284,7 @@ describe("bash", () => {
     .array(fc.tuple(command, fc.constantFrom(" && ", " | ", "; ", " || ")), { minLength: 1, maxLength: 3 })
     .map((parts) => parts.map(([one, joint], at) => (at === parts.length - 1 ? one : `${one}${joint}`)).join(""))
 
-  it("changes no file and shows no secret by what is free", { timeout: 1_800_000 }, () => {
+  it("changes no file and shows no secret by free commands", { timeout: 1_800_000 }, () => {
     const { folder, remove } = makeProject()
     const place: CommandRule.Where = { cwd: folder, folders: [folder], look }
     const lines = new Set<string>()

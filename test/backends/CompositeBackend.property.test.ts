@@ -41,7 +41,7 @@ describe("routes don't show", () => {
               : request.operation === "grep"
                 ? request.query.glob
                 : ""
-          // What a pattern of a path means for a single file is not said.
+          // The meaning of a path pattern for a single file is open.
           if (pattern?.includes("/") === true && Result.isSuccess(yield* Effect.result(one.read(request.path))))
             continue
           const label = `operation ${index}: ${JSON.stringify(request)}`

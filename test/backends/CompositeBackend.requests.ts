@@ -1,11 +1,9 @@
-/**
- * Operations as data, to do the same on two backends and compare what comes out.
- */
+/** Operations as data, to run the same on two backends and compare the results. */
 import { Effect, Predicate, Result } from "effect"
 import type { Backend, BackendError } from "effect-deepagents"
 import type { TestBackend } from "effect-deepagents/testing"
 
-/** In the place of a version: the one that the file has. */
+/** In the place of a version: the file's current one. */
 const current = "current"
 
 const only = <A>(transfers: ReadonlyArray<Backend.Transfer<A>>) =>
@@ -44,7 +42,7 @@ const perform = (
   }
 }
 
-/** What can be compared of results: not versions and times. */
+/** The comparable parts of results: no versions and times. */
 export const comparable = (value: unknown): unknown => {
   if (value instanceof Uint8Array) return [...value]
   if (Array.isArray(value)) return value.map(comparable)
@@ -56,7 +54,7 @@ export const comparable = (value: unknown): unknown => {
   )
 }
 
-/** What a backend does with a request, as data: its result, or its failure with reason and path. */
+/** A backend's answer to a request, as data: its result, or its failure with reason and path. */
 export const outcome = (backend: Backend.Service, request: TestBackend.Request) =>
   Effect.gen(function* () {
     const before = yield* Effect.result(backend.read(request.path, { limit: 0 }))

@@ -22,16 +22,16 @@ const compose = Effect.fnUntraced(function* (
 })
 
 const paths = (listing: Backend.Listing) => listing.entries.map(({ path }) => path)
-const named = ({ files }: Backend.GrepResult) => files.map(({ path }) => path)
+const pathsOf = ({ files }: Backend.GrepResult) => files.map(({ path }) => path)
 
-/** How an operation fails. */
+/** The failure of an operation. */
 const failure = <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
   Effect.map(Effect.flip(effect), ({ operation, path, reason }) => `${operation} ${path}: ${reason._tag}`)
 
 const unavailable = (operation: string, path: string) =>
   Effect.fail(BackendError.make(operation, path, { _tag: "Unavailable" }))
 
-/** Runs nothing, but says what it was asked. */
+/** Runs nothing, and repeats its arguments. */
 const sandboxOf = (backend: Backend.Service, more?: Partial<Sandbox.Service>): Sandbox.Service => ({
   ...backend,
   id: "fake",
@@ -53,7 +53,7 @@ describe("routes", () => {
       return error.message
     })
 
-  it.effect("two spellings of one route, a route at the root and one that is no path are refused, by name", () =>
+  it.effect("refuses by name two spellings of one route, a route at the root, and an invalid path", () =>
     Effect.gen(function* () {
       assert.match(yield* problem(["/a", "/a/"]), /^The route "\/a\/" .* the same as "\/a"/)
       assert.match(yield* problem(["a/./b", "//a/b"]), /^The route "\/\/a\/b" .* the same as "a\/\.\/b"/)
@@ -94,8 +94,8 @@ describe("routes", () => {
   )
 })
 
-describe("what can be seen", () => {
-  it.effect("ls shows routes as directories, also where the default has nothing, and one entry a name", () =>
+describe("visible files", () => {
+  it.effect("ls shows routes as directories, also without files of the default, and one entry a name", () =>
     Effect.gen(function* () {
       const backend = yield* compose(
         { "/a/own": "", "/m/hidden": "", "/z": "" },
@@ -112,15 +112,15 @@ describe("what can be seen", () => {
     })
   )
 
-  it.effect("what the default has at a route, below it, or in the way to it, is not seen by anything", () =>
+  it.effect("hides files of the default at a route, below it, or in the way to it, from everything", () =>
     Effect.gen(function* () {
       const hidden = { "/m/hidden": "word", "/m/x": "word", "/up": "word", "/file": "word", "/seen": "word" }
       const backend = yield* compose(hidden, { "/m": { "/x": "other" }, "/up/route": {}, "/file": {} })
       assert.deepStrictEqual(paths(yield* backend.ls("/")), ["/file", "/m", "/seen", "/up"])
       assert.deepStrictEqual(paths(yield* backend.ls("/up")), ["/up/route"])
       assert.deepStrictEqual(paths(yield* backend.glob({ pattern: "**" })), ["/m/x", "/seen"])
-      assert.deepStrictEqual(named(yield* backend.grep({ pattern: "word" })), ["/seen"])
-      assert.deepStrictEqual(named(yield* backend.grep({ pattern: "word", path: "/up" })), [])
+      assert.deepStrictEqual(pathsOf(yield* backend.grep({ pattern: "word" })), ["/seen"])
+      assert.deepStrictEqual(pathsOf(yield* backend.grep({ pattern: "word", path: "/up" })), [])
       assert.strictEqual(yield* failure(backend.read("/m/hidden")), "read /m/hidden: NotFound")
       for (const folder of ["/up", "/file", "/m", "/up/route"]) {
         assert.strictEqual(yield* failure(backend.read(folder)), `read ${folder}: IsDirectory`)
@@ -172,12 +172,12 @@ describe("searches over routes", () => {
         assert.deepStrictEqual(paths(found), all.slice(0, limit))
         assert.strictEqual(found.truncated, limit < 5 ? "limit" : undefined, `limit ${limit}`)
         const most = yield* backend.grep({ pattern: "hit", glob: "*.md", mode: "files", limit })
-        assert.deepStrictEqual([named(most), most.truncated], [all.slice(0, limit), limit < 5 ? "limit" : undefined])
+        assert.deepStrictEqual([pathsOf(most), most.truncated], [all.slice(0, limit), limit < 5 ? "limit" : undefined])
       }
     })
   )
 
-  it.effect("a limit of lines cuts within a file, and is not used up by what can't be seen", () =>
+  it.effect("a limit of lines cuts within a file, and hidden files don't use it up", () =>
     Effect.gen(function* () {
       const backend = yield* tree()
       const lines = (limit: number) =>
@@ -195,7 +195,7 @@ describe("searches over routes", () => {
         const glob = yield* crowded.glob({ pattern: "**", limit })
         assert.deepStrictEqual({ truncated: glob.truncated, paths: paths(glob) }, some)
         const grep = yield* crowded.grep({ pattern: "hit", limit })
-        assert.deepStrictEqual({ truncated: grep.truncated, paths: named(grep) }, some)
+        assert.deepStrictEqual({ truncated: grep.truncated, paths: pathsOf(grep) }, some)
       }
     })
   )
@@ -218,7 +218,7 @@ describe("searches over routes", () => {
       for (const [pattern, path, ...expected] of globs) {
         assert.deepStrictEqual(paths(yield* backend.glob({ pattern, path })), expected, `${pattern} in ${path}`)
         const grep = yield* backend.grep({ pattern: "hit", glob: pattern, path })
-        assert.deepStrictEqual(named(grep), expected, `${pattern} in ${path}`)
+        assert.deepStrictEqual(pathsOf(grep), expected, `${pattern} in ${path}`)
       }
       for (const pattern of ["[", "a/["]) {
         assert.strictEqual(yield* failure(backend.glob({ pattern })), "glob /: InvalidPattern")
@@ -313,9 +313,9 @@ describe("transfers", () => {
         { path: "/m/1", content: content("last") },
         { path: "/m//5", content: content("five") }
       ])
-      const shown = <A>(transfers: ReadonlyArray<Backend.Transfer<A>>) =>
+      const showTransfers = <A>(transfers: ReadonlyArray<Backend.Transfer<A>>) =>
         transfers.map((each) => `${each.path} ${each.ok ? "ok" : `${each.error.path} ${each.error.reason._tag}`}`)
-      assert.deepStrictEqual(shown(uploads), [
+      assert.deepStrictEqual(showTransfers(uploads), [
         "/m/1 ok",
         "/2 ok",
         "../3 ../3 OutsideRoot",
@@ -329,7 +329,12 @@ describe("transfers", () => {
         ["/m/1", "/2", "/m/1", "/m/5"]
       )
       const downloads = yield* backend.download(["/there", "/m/none", "/m/there", "/m/1"])
-      assert.deepStrictEqual(shown(downloads), ["/there ok", "/m/none /m/none NotFound", "/m/there ok", "/m/1 ok"])
+      assert.deepStrictEqual(showTransfers(downloads), [
+        "/there ok",
+        "/m/none /m/none NotFound",
+        "/m/there ok",
+        "/m/1 ok"
+      ])
       assert.deepStrictEqual(
         downloads.flatMap((each) => (each.ok ? [new TextDecoder().decode(each.value)] : [])),
         ["default", "route", "last"]
@@ -371,7 +376,7 @@ describe("moves between backends", () => {
     })
   )
 
-  it.effect("never overwrite, and say what is wrong with whole paths", () =>
+  it.effect("never overwrite, and name whole paths in failures", () =>
     Effect.gen(function* () {
       const backend = yield* compose(tree, { "/m": { "/file": "1", "/folder/x": "2" } })
       for (const from of ["/d", "/f"]) {
@@ -467,7 +472,7 @@ describe("moves between backends", () => {
     })
   )
 
-  it.effect("if it is not certain what a failed delete has left, the copies stay, and that is said", () =>
+  it.effect("keeps the copies and says so, if a failed delete may have left something", () =>
     Effect.gen(function* () {
       const [from, to] = [yield* memory(tree), yield* memory()]
       const lossy: Backend.Service = {
@@ -527,7 +532,7 @@ describe("moves between backends", () => {
     })
   )
 
-  it.effect("what somebody else puts there meanwhile is neither overwritten nor taken back", () =>
+  it.effect("neither overwrites nor takes back a file that appears meanwhile", () =>
     Effect.gen(function* () {
       const [from, to] = [yield* memory(tree), yield* memory()]
       const busy: Backend.Service = {
@@ -569,7 +574,7 @@ describe("moves between backends", () => {
         assert.strictEqual(yield* failure(backend.move(moved, "/m/x")), `move ${link}: Unsupported`)
         assert.deepStrictEqual(yield* files(to), [])
       }
-      // What is behind a link on the way is moved like anything else.
+      // A file behind a link on the way is moved like any other.
       const through = yield* CompositeBackend.make(linked("/d", "/real"), { "/m": to })
       yield* through.move("/d/b", "/m/b")
       assert.strictEqual((yield* files(to)).length, 2)
@@ -584,7 +589,7 @@ describe("moves between backends", () => {
 })
 
 describe("links", () => {
-  it.effect("real paths are those of the composite", () =>
+  it.effect("real paths belong to the composite", () =>
     Effect.gen(function* () {
       const plain = yield* memory()
       assert.isUndefined((yield* compose({}, { "/m": {} })).realPaths)
@@ -624,7 +629,7 @@ describe("a sandbox as default", () => {
     })
   )
 
-  it.effect("reaches what it could reach before, and no more", () =>
+  it.effect("reaches the same files as before, and no more", () =>
     Effect.gen(function* () {
       const fallback = sandboxOf(yield* memory(), { reaches: (path) => path !== "/shut" })
       const composite = yield* CompositeBackend.makeSandbox(fallback, {
@@ -654,7 +659,7 @@ describe("a sandbox as default", () => {
 })
 
 describe("layers", () => {
-  it.effect("are built once each, and what they open belongs to the scope", () =>
+  it.effect("are built once each, with their resources in the scope", () =>
     Effect.gen(function* () {
       const log: Array<string> = []
       const scoped = (name: string) =>
@@ -694,7 +699,7 @@ describe("layers", () => {
     })
   )
 
-  it.effect("one that is given twice is refused; a fresh one is another", () =>
+  it.effect("refuses a layer that is given twice; a fresh one is another", () =>
     Effect.gen(function* () {
       const one = MemoryBackend.layer()
       const build = (route: typeof one) =>

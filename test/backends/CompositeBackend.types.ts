@@ -47,7 +47,7 @@ expectTypeOf(CompositeBackend.makeSandbox(sandbox, { "/a": files })).toEqualType
 >()
 
 declare const isolating: Layer.Layer<Sandbox.Sandbox | Backend.Backend | Sandbox.Isolated>
-// What isolates the default isolates the composite.
+// The default isolates the composite.
 expectTypeOf(CompositeBackend.layerSandbox({ default: isolating, routes: {} })).toEqualTypeOf<
   Layer.Layer<Sandbox.Sandbox | Backend.Backend | Sandbox.Isolated, CompositeBackend.InvalidRoute>
 >()

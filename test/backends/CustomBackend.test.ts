@@ -14,10 +14,7 @@ const fail = (path: string, reason: BackendError.Reason) => Effect.fail(BackendE
 
 const notFound = (path: string) => fail(path, { _tag: "NotFound" })
 
-/**
- * The plainest primitives: bytes by path, whose directories are what paths have in common, and links by where they lead
- * (`undefined`: nowhere). What was asked for is noted.
- */
+/** The plainest primitives: bytes by path, directories as common prefixes of paths, and links by their targets (`undefined`: nowhere). Requests are noted. */
 const plain = (
   given: { readonly [path: string]: string } = {},
   links: { readonly [path: string]: string | undefined } = {}
@@ -45,7 +42,7 @@ const plain = (
     if (size !== undefined) return { kind: "file", size }
     return path === "/" || under(path).length > 0 ? { kind: "directory" } : undefined
   }
-  /** Where a name is, whose directory may be behind a link. */
+  /** The place of a name, whose directory may be behind a link. */
   const at = (path: string) => {
     const slash = path.lastIndexOf("/")
     return follow(path.slice(0, slash)) + path.slice(slash)
@@ -93,12 +90,12 @@ const plain = (
 }
 
 const paths = (listing: Backend.Listing) => listing.entries.map((entry) => entry.path)
-const found = (result: Backend.GrepResult) => result.files.map((file) => file.path)
+const foundPaths = (result: Backend.GrepResult) => result.files.map((file) => file.path)
 const reasonOf = <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
   Effect.map(Effect.flip(effect), (error) => error.reason._tag)
 
 describe("CustomBackend.make", () => {
-  it("any operations give what the backend in memory gives", () =>
+  it("gives the same as the backend in memory for any operations", () =>
     fc.assert(
       fc.asyncProperty(operations, (sequence) =>
         Effect.gen(function* () {
@@ -142,7 +139,7 @@ describe("CustomBackend.make", () => {
     })
   )
 
-  it.effect("versions from below are taken as they are, from what is there before the content is read", () =>
+  it.effect("takes versions from below, of the state before the content is read", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain({ "/a": "a" })
       let version = 1
@@ -183,7 +180,7 @@ describe("CustomBackend.make", () => {
     })
   )
 
-  it.effect("`create` reaches the primitive, and what it says is believed", () =>
+  it.effect("`create` reaches the primitive, and its answer counts", () =>
     Effect.gen(function* () {
       const { primitives } = plain()
       const created: Array<boolean> = []
@@ -369,7 +366,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("what is moved takes no place that somebody else takes meanwhile", () =>
+  it.effect("a move takes no place that a writer takes meanwhile", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain({ "/a": "a" })
       const backend = CustomBackend.make({
@@ -412,7 +409,7 @@ describe("locks", () => {
       const second = yield* work("second", "/a")
       const third = yield* work("third", "/a/c", "/x/y")
       const fourth = yield* work("fourth", "/x/y/z", "/a/b/c")
-      // The third one waits for the second, although it could go on beside the first: who came first is first.
+      // The third one waits for the second, although it could go on beside the first: the order of arrival counts.
       yield* Fiber.interrupt(second)
       yield* Fiber.interrupt(fourth)
       const failed = yield* Effect.exit(locks.hold(["/q/r"])(Effect.fail("no")))
@@ -425,7 +422,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("who comes first is first, and a directory is not kept waiting by files", () =>
+  it.effect("serves in order of arrival, and files don't keep a directory waiting", () =>
     Effect.gen(function* () {
       const locks = Locks.make()
       const gate = yield* Deferred.make<void>()
@@ -470,7 +467,7 @@ describe("locks", () => {
     })
   )
 
-  it.live("thousands may wait for one path, whoever of them gives up", () =>
+  it.live("thousands may wait for one path, and any of them may give up", () =>
     Effect.gen(function* () {
       const locks = Locks.make()
       const gate = yield* Deferred.make<void>()
@@ -502,7 +499,7 @@ describe("links", () => {
       { "/folder": "/real", "/file": "/real/a", "/real/sub/up": "/real", "/gone": undefined }
     )
 
-  it.effect("are followed by what works on what is behind them, and named as they were given", () =>
+  it.effect("operations follow links in the way, and results have the given names", () =>
     Effect.gen(function* () {
       const { files, primitives } = linked()
       const backend = CustomBackend.make(primitives)
@@ -510,7 +507,9 @@ describe("links", () => {
       assert.strictEqual((yield* backend.read("/folder/a")).path, "/folder/a")
       assert.strictEqual((yield* backend.write("/file", "new")).path, "/file")
       assert.strictEqual(new TextDecoder().decode(files.get("/real/a")), "new")
-      assert.deepStrictEqual(found(yield* backend.grep({ pattern: "hit", path: "/folder/sub" })), ["/folder/sub/b"])
+      assert.deepStrictEqual(foundPaths(yield* backend.grep({ pattern: "hit", path: "/folder/sub" })), [
+        "/folder/sub/b"
+      ])
       assert.deepStrictEqual(paths(yield* backend.glob({ pattern: "*", path: "/folder" })), [
         "/folder/a",
         "/folder/sub/b"
@@ -523,11 +522,11 @@ describe("links", () => {
       const backend = CustomBackend.make(linked().primitives)
       assert.deepStrictEqual(paths(yield* backend.glob({ pattern: "**" })), ["/real/a", "/real/sub/b"])
       assert.deepStrictEqual(paths(yield* backend.glob({ pattern: "folder/**" })), [])
-      assert.deepStrictEqual(found(yield* backend.grep({ pattern: "hit" })), ["/real/a", "/real/sub/b"])
+      assert.deepStrictEqual(foundPaths(yield* backend.grep({ pattern: "hit" })), ["/real/a", "/real/sub/b"])
     })
   )
 
-  it.effect("are themselves what is deleted and moved", () =>
+  it.effect("deletes and moves the links themselves", () =>
     Effect.gen(function* () {
       const { files, linked: links, primitives } = linked()
       const backend = CustomBackend.make(primitives)
@@ -583,7 +582,7 @@ describe("many files at once", () => {
     })
   )
 
-  it.effect("what others remove meanwhile is no failure", () =>
+  it.effect("a file that others remove meanwhile is no failure", () =>
     Effect.gen(function* () {
       const { files, primitives } = plain({ "/d/a": "", "/d/e/b": "", "/d/f/x": "", "/d/f/y": "", "/keep": "" })
       const backend = CustomBackend.make({
@@ -598,7 +597,7 @@ describe("many files at once", () => {
     })
   )
 
-  it.effect("what comes into a directory while it is moved stays where it is", () =>
+  it.effect("a file that appears in a moving directory stays in place", () =>
     Effect.gen(function* () {
       const { asked, files, primitives } = plain({ "/d/a": "a", "/d/e/b": "b" })
       const backend = CustomBackend.make({
@@ -625,7 +624,7 @@ describe("many files at once", () => {
           path === "/d" ? Effect.succeed(names.map((name) => ({ name, kind: "file" }))) : primitives.list(path)
       })
       assert.deepStrictEqual(paths(yield* backend.ls("/d")), ["/d/a"])
-      assert.deepStrictEqual(found(yield* backend.grep({ pattern: "hit", path: "/d" })), ["/d/a"])
+      assert.deepStrictEqual(foundPaths(yield* backend.grep({ pattern: "hit", path: "/d" })), ["/d/a"])
       yield* backend.delete("/d", { recursive: true })
       assert.deepStrictEqual(
         asked.filter((one) => one.startsWith("remove")),
@@ -660,7 +659,7 @@ describe("many files at once", () => {
 })
 
 describe("searches", () => {
-  it.effect("grep gives what it has after 15 seconds, whatever hangs", () =>
+  it.effect("grep returns its results after 15 seconds, through any hanging part", () =>
     Effect.gen(function* () {
       const { primitives } = plain({ "/a": "hit", "/b": "hit", "/c": "hit" })
       const backend = CustomBackend.make({
@@ -672,11 +671,11 @@ describe("searches", () => {
       assert.isUndefined(fiber.pollUnsafe())
       yield* TestClock.adjust(1)
       const result = yield* Fiber.join(fiber)
-      assert.deepStrictEqual([found(result), result.truncated], [["/a"], "time"])
+      assert.deepStrictEqual([foundPaths(result), result.truncated], [["/a"], "time"])
     })
   )
 
-  it.effect("glob gives what it has after 5 seconds", () =>
+  it.effect("glob returns its results after 5 seconds", () =>
     Effect.gen(function* () {
       const { primitives } = plain({ "/a": "", "/b/c": "", "/d": "" })
       const backend = CustomBackend.make({
@@ -736,7 +735,7 @@ describe("searches", () => {
     })
   )
 
-  it.effect("what can't be looked into is passed over; what is named itself, and what is broken, is not", () =>
+  it.effect("skips unreadable folders; fails for a named one, and for a broken backend", () =>
     Effect.gen(function* () {
       const { primitives } = plain({ "/a": "hit", "/b": "hit", "/d/e": "hit" })
       const denied = (path: string) => fail(path, { _tag: "PermissionDenied" })
@@ -745,7 +744,7 @@ describe("searches", () => {
         read: (path) => (path === "/a" ? denied(path) : primitives.read(path)),
         list: (path) => (path === "/d" ? denied(path) : primitives.list(path))
       })
-      assert.deepStrictEqual(found(yield* backend.grep({ pattern: "hit" })), ["/b"])
+      assert.deepStrictEqual(foundPaths(yield* backend.grep({ pattern: "hit" })), ["/b"])
       assert.strictEqual(yield* reasonOf(backend.grep({ pattern: "hit", path: "/a" })), "PermissionDenied")
       assert.strictEqual(yield* reasonOf(backend.grep({ pattern: "hit", path: "/d" })), "PermissionDenied")
       const broken = CustomBackend.make({ ...primitives, read: (path) => fail(path, { _tag: "Unavailable" }) })
@@ -795,13 +794,15 @@ describe("searches", () => {
         "/.env": "hit"
       })
       const backend = CustomBackend.make(primitives)
-      assert.deepStrictEqual(found(yield* backend.grep({ pattern: "hit" })), ["/.env", "/src/keep.log"])
+      assert.deepStrictEqual(foundPaths(yield* backend.grep({ pattern: "hit" })), ["/.env", "/src/keep.log"])
       assert.deepStrictEqual(paths(yield* backend.glob({ pattern: "*.log", path: "/src/deep" })), [])
       asked.length = 0
-      assert.deepStrictEqual(found(yield* backend.grep({ pattern: "hit", path: "/out" })), [])
+      assert.deepStrictEqual(foundPaths(yield* backend.grep({ pattern: "hit", path: "/out" })), [])
       assert.notInclude(asked, "list /out")
       assert.strictEqual((yield* backend.grep({ pattern: "hit", ignored: true })).files.length, 6)
-      assert.deepStrictEqual(found(yield* backend.grep({ pattern: "hit", path: "/out", ignored: true })), ["/out/c"])
+      assert.deepStrictEqual(foundPaths(yield* backend.grep({ pattern: "hit", path: "/out", ignored: true })), [
+        "/out/c"
+      ])
     })
   )
 

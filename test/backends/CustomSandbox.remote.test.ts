@@ -1,6 +1,4 @@
-/**
- * What a sandbox does where the other side is slow, cut off, full of noise or poorly equipped.
- */
+/** A sandbox with a far side that is slow, cut off, noisy or poorly equipped. */
 import { copyFile, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
@@ -9,14 +7,14 @@ import type { BackendError } from "effect-deepagents"
 import { CustomSandbox } from "effect-deepagents/backends"
 import { TestClock } from "effect/testing"
 import * as LocalShell from "./fixtures/localShell.ts"
-import { gone, pidIn } from "./processes.ts"
+import { awaitGone, pidIn } from "./processes.ts"
 
 const on = <A>(run: () => Promise<A>) => Effect.promise(run)
 
 const reasonOf = <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
   Effect.map(Effect.flip(effect), ({ reason }) => reason._tag)
 
-/** Temporary files of a shell; those of others are in the same folder. */
+/** Temporary files of a shell; others' files are in the same folder. */
 const leftoversOf = (shell: LocalShell.LocalShell) =>
   on(async () => {
     const all = (await readdir("/tmp")).filter((name) => name.startsWith(".ed-"))
@@ -237,7 +235,7 @@ describe("a sandbox far away", () => {
             if (found.startsWith("/")) await symlink(found, join(tools, name))
           }
           await copyFile("/bin/sh", join(tools, "sh")).catch(() => undefined)
-          // A slow one: what is ended after its children must not do anything in between.
+          // A slow one: a command that is ended after its children must not act in between.
           await rm(join(tools, "ps"))
           await writeFile(join(tools, "ps"), `#!/bin/sh\nsleep 0.2\nexec ${await which("ps")} "$@"\n`, { mode: 0o755 })
         })
@@ -301,7 +299,7 @@ describe("a sandbox far away", () => {
           .executeStream("sleep 60 & echo $! > pid; echo go; wait")
           .pipe(Stream.take(1), Stream.runCollect)
         expect(first).toEqual({ _tag: "Output", channel: "stdout", text: "g" })
-        expect(yield* gone(yield* pidIn(join(shell.folder, "pid")))).toBe(true)
+        expect(yield* awaitGone(yield* pidIn(join(shell.folder, "pid")))).toBe(true)
         expect((yield* sandbox.ls("/")).entries.map(({ path }) => path)).toEqual(["/pid"])
       }).pipe(Effect.scoped),
     30_000

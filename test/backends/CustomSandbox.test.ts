@@ -6,7 +6,7 @@ import type { Backend, BackendError, Sandbox } from "effect-deepagents"
 import { CustomSandbox, MemoryBackend } from "effect-deepagents/backends"
 import { isFull } from "../scale.ts"
 import * as LocalShell from "./fixtures/localShell.ts"
-import { family, gone, isAlive, pidIn } from "./processes.ts"
+import { family, awaitGone, isAlive, pidIn } from "./processes.ts"
 
 // Each operation is a shell with a dozen processes: seconds on a machine that has other things to do.
 vi.setConfig({ testTimeout: 60_000 })
@@ -41,7 +41,7 @@ const reasonOf = <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
 const bytes = (text: string) => new TextEncoder().encode(text)
 const on = <A>(run: () => Promise<A>) => Effect.promise(run)
 
-/** Names that break what takes names for text. */
+/** Names that break tools for text. */
 const names = [
   "it's",
   'a"b',
@@ -60,12 +60,12 @@ const names = [
 ]
 
 for (const [index, kind] of LocalShell.kinds.entries()) {
-  /** All of them over the first shell, some over each other one; a third where there is only the first. */
+  /** All cases over the first shell, some over each other one; a third if there is only the first. */
   const some = <A>(all: ReadonlyArray<A>) =>
     all.filter((_, nth) => (isFull ? index === 0 || nth % 4 === index : nth % 3 === 0))
 
   describe.runIf(index === 0 || isFull)(`a sandbox from three functions, over ${kind.name}`, () => {
-    it.live("names are bytes as given, whatever a shell makes of them", () =>
+    it.live("names are bytes as given, in any shell", () =>
       Effect.gen(function* () {
         const { host, sandbox } = yield* boxOf(kind)
         for (const name of names) {
@@ -278,7 +278,7 @@ for (const [index, kind] of LocalShell.kinds.entries()) {
     )
 
     it.live(
-      "what a search gives is what it gives in memory",
+      "a search returns the same as in memory",
       () =>
         Effect.gen(function* () {
           const { host, sandbox } = yield* boxOf(kind)
@@ -438,7 +438,7 @@ for (const [index, kind] of LocalShell.kinds.entries()) {
             expect(yield* reasonOf(sandbox.execute("id", { env: { [name]: "x" } }))).toBe("InvalidPath")
           expect(yield* reasonOf(sandbox.execute("echo a\0b"))).toBe("Unsupported")
           expect(yield* reasonOf(sandbox.execute("id", { env: { A: "a\0b" } }))).toBe("Unsupported")
-          // What a command reads may have any bytes; a command line may not.
+          // The input of a command may have any bytes; a command line may not.
           expect((yield* sandbox.execute("wc -c", { stdin: "a\0b" })).output.trim()).toBe("3")
         }).pipe(Effect.scoped),
       60_000
@@ -453,7 +453,7 @@ for (const [index, kind] of LocalShell.kinds.entries()) {
           const error = yield* Effect.flip(sandbox.execute(command, { timeout: "2 seconds" }))
           expect(error.reason).toEqual({ _tag: "TimedOut", limit: 2_000 })
           expect(error.detail).toContain("begun")
-          for (const file of ["/child", "/inner"]) expect(yield* gone(yield* pidIn(host(file)))).toBe(true)
+          for (const file of ["/child", "/inner"]) expect(yield* awaitGone(yield* pidIn(host(file)))).toBe(true)
         }).pipe(Effect.scoped),
       60_000
     )
@@ -467,7 +467,7 @@ for (const [index, kind] of LocalShell.kinds.entries()) {
           const pids = [yield* pidIn(host("/child")), yield* pidIn(host("/inner"))]
           expect(pids.map(isAlive)).toEqual([true, true])
           yield* Fiber.interrupt(running)
-          for (const pid of pids) expect(yield* gone(pid)).toBe(true)
+          for (const pid of pids) expect(yield* awaitGone(pid)).toBe(true)
         }).pipe(Effect.scoped),
       60_000
     )

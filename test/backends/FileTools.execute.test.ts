@@ -67,7 +67,7 @@ describe("FileTools, execute", () => {
     })
   )
 
-  it.effect("keeps the beginning and the end of a long output, whatever its pieces, and says what is missing", () =>
+  it.effect("keeps the beginning and the end of a long output, from any pieces, and reports the gap", () =>
     Effect.gen(function* () {
       for (const size of [1, 7, 4_096, 1_000_000]) {
         const whole = Array.from({ length: 20_000 }, (_, index) => `${index}\n`).join("")
@@ -118,7 +118,7 @@ describe("FileTools, execute", () => {
     })
   )
 
-  it.effect("one that took too long is told with the end of its output", () =>
+  it.effect("a command that took too long fails with the end of its output", () =>
     Effect.gen(function* () {
       const late = BackendError.make("execute", "/", { _tag: "TimedOut", limit: 5_000 })
       const layer = sandbox(() => Stream.concat(Stream.make(stdout("half\n")), Stream.fail(late)))
@@ -132,7 +132,7 @@ describe("FileTools, execute", () => {
     })
   )
 
-  it.effect("says how it is going: the last lines, at most twice a second, not more for more pieces", () =>
+  it.effect("reports progress: the last lines, at most twice a second, not more for more pieces", () =>
     Effect.gen(function* () {
       const ticking = Stream.range(1, 2_000).pipe(
         Stream.mapEffect((index) => Effect.as(Effect.sleep("1 millis"), stdout(`${index}\n`))),

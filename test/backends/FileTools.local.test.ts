@@ -7,7 +7,7 @@ import type { Backend, Sandbox } from "effect-deepagents"
 import { ApplyPatch, FileTools, MemoryBackend } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
-import { type Call, converse, edit, read, write } from "./converse.ts"
+import { type Call, converse, edit, readCall, write } from "./converse.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "file-tools-"))),
@@ -37,7 +37,7 @@ const rounds: ReadonlyArray<ReadonlyArray<Call>> = [
   [["move_file", { source: "a.txt", destination: "e/a.txt" }], patch],
   [["move_file", { source: "d", destination: "f" }]],
   [edit("e/a.txt", "1", "I"), edit("f/c.txt", "THREE", "III"), write("f/b.txt", "new"), edit("y.txt", "x", "y")],
-  [["grep", { pattern: "I", output_mode: "count" }], ["glob", { pattern: "*.txt" }], ["ls", {}], read("e/a.txt")],
+  [["grep", { pattern: "I", output_mode: "count" }], ["glob", { pattern: "*.txt" }], ["ls", {}], readCall("e/a.txt")],
   [["delete_file", { file_path: "f", recursive: true }]],
   [write("f/b.txt", "again")],
   [["ls", { path: "f" }]]
@@ -50,7 +50,7 @@ const backends: ReadonlyArray<readonly [string, (root: string) => Layer.Layer<Ba
 
 describe("FileTools, over real backends", () => {
   for (const [name, layer] of backends) {
-    it.live(`${name}: what the agent wrote, edited, patched and moved itself, it can go on with`, () =>
+    it.live(`${name}: the agent can go on with files that it wrote, edited, patched and moved`, () =>
       Effect.gen(function* () {
         const root = yield* folder
         const { answers } = yield* Effect.provide(
@@ -77,15 +77,17 @@ describe("FileTools, over real backends", () => {
     )
   }
 
-  it.live("a folder: what changes outside is a conflict", () =>
+  it.live("a folder: a change from outside is a conflict", () =>
     Effect.gen(function* () {
       const root = yield* folder
       writeFileSync(join(root, "a.txt"), "one", { mode: 0o755 })
       const layer = FilesystemBackend.layer({ root, ripgrep: false })
-      const first = yield* Effect.provide(converse([[read("a.txt")]]), layer)
+      const first = yield* Effect.provide(converse([[readCall("a.txt")]]), layer)
       writeFileSync(join(root, "a.txt"), "one, changed")
       const second = yield* Effect.provide(
-        converse([[edit("a.txt", "one", "1")], [read("a.txt")], [edit("a.txt", "one", "1")]], { state: first.state }),
+        converse([[edit("a.txt", "one", "1")], [readCall("a.txt")], [edit("a.txt", "one", "1")]], {
+          state: first.state
+        }),
         layer
       )
       assert.deepStrictEqual(

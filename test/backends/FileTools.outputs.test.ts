@@ -15,7 +15,7 @@ import * as Shells from "./fixtures/localShell.ts"
 const stdout = (text: string): Sandbox.ExecuteEvent => ({ _tag: "Output", channel: "stdout", text })
 const exited: Sandbox.ExecuteEvent = { _tag: "Exited", exitCode: 0, truncated: false }
 
-/** A sandbox whose commands print what `outputs` has for them. */
+/** A sandbox whose commands print their texts of `outputs`. */
 const printing = (outputs: (command: string) => ReadonlyArray<string>, maxFileSize?: number) =>
   Layer.effect(
     Sandbox.Sandbox,
@@ -77,7 +77,7 @@ describe("outputs that are too long to show", () => {
     }).pipe(Effect.provide(printing(() => ["ä".repeat(40_000)], 49_999)))
   )
 
-  it.effect("go with the oldest files, but for those that somebody changed", () =>
+  it.effect("go with the oldest files, but for those that were changed", () =>
     Effect.gen(function* () {
       const backend = yield* Backend.Backend
       const [text] = yield* executing({ command: "first" })

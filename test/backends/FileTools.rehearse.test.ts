@@ -78,7 +78,7 @@ describe("a change that can't be applied", () => {
     })
   )
 
-  it.effect("is asked about where it can be applied, or where an earlier call of its round decides that", () =>
+  it.effect("is asked about if it can be applied, or if an earlier call of its round decides that", () =>
     Effect.gen(function* () {
       const fine = yield* converse([
         [read],

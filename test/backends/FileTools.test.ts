@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Agent, type AgentState, Backend } from "effect-deepagents"
 import { ApplyPatch, FileTools } from "effect-deepagents/backends"
 import { AgentTest, TestBackend, TestChatModel } from "effect-deepagents/testing"
-import { after, type Call, converse, edit, elsewhere, eventsOf, read, turns, write } from "./converse.ts"
+import { after, type Call, converse, edit, elsewhere, eventsOf, readCall, turns, write } from "./converse.ts"
 
 /** What people are shown of these calls. */
 const detailsOf = (files: Readonly<Record<string, string>>, rounds: ReadonlyArray<ReadonlyArray<Call>>) =>
@@ -26,14 +26,14 @@ describe("FileTools", () => {
       )
     })
 
-    it("only those that are wanted; edit_file brings read_file along", () => {
+    it("only the wanted ones; edit_file brings read_file along", () => {
       const names = (only: FileTools.Options["only"]) => FileTools.make({ only }).map((tool) => tool.name)
       assert.deepStrictEqual(names(["grep", "ls"]), ["ls", "grep"])
       assert.deepStrictEqual(names(["edit_file"]), ["read_file", "edit_file"])
       assert.deepStrictEqual(names([]), [])
     })
 
-    it("what is made once for all agents is changed by nobody who was given it", () => {
+    it("no receiver changes the shared tools", () => {
       const given = FileTools.make() as Array<ReturnType<typeof FileTools.make>[number]>
       const [ls] = given.splice(0, 8)
       const again = FileTools.make()
@@ -41,7 +41,7 @@ describe("FileTools", () => {
       assert.strictEqual(again[0], ls)
     })
 
-    it("says of each what it does to the world", () => {
+    it("declares the effects of each", () => {
       const flags = FileTools.make({ execute: true }).map(({ annotations, name }) => {
         const set = Object.entries(annotations).flatMap(([flag, value]) => (value === true ? [flag] : []))
         return [name, set.sort().join(" ")]
@@ -71,12 +71,12 @@ describe("FileTools", () => {
     })
   })
 
-  describe("what was not read is not changed", () => {
+  describe("no change of unread files", () => {
     it.effect("an edit says to read first, and works after that", () =>
       Effect.gen(function* () {
         const { answers, files } = yield* after({ "/a.txt": "one two" }, [
           [edit("a.txt", "one", "1")],
-          [read("/a.txt")],
+          [readCall("/a.txt")],
           [edit("./a.txt", "one", "1")]
         ])
         assert.deepStrictEqual(
@@ -92,7 +92,7 @@ describe("FileTools", () => {
       Effect.gen(function* () {
         const { answers, files } = yield* after({ "/a.txt": "precious" }, [
           [write("a.txt", "new"), write("b.txt", "new\n")],
-          [read("a.txt")],
+          [readCall("a.txt")],
           [write("a.txt", "newer")]
         ])
         assert.include(answers[0]?.text, "Read it with read_file first, then write it.")
@@ -117,9 +117,9 @@ describe("FileTools", () => {
     it.effect("a part counts as read, and a look at no line does not", () =>
       Effect.gen(function* () {
         const { answers } = yield* after({ "/a.txt": "one\ntwo\nthree", "/empty": "" }, [
-          [read("a.txt", { limit: 0 }), read("a.txt", { offset: 9 })],
+          [readCall("a.txt", { limit: 0 }), readCall("a.txt", { offset: 9 })],
           [edit("a.txt", "one", "1")],
-          [read("a.txt", { offset: "2", limit: 1 }), read("empty")],
+          [readCall("a.txt", { offset: "2", limit: 1 }), readCall("empty")],
           [edit("a.txt", "one", "1"), write("empty", "x")]
         ])
         assert.deepStrictEqual(
@@ -129,7 +129,7 @@ describe("FileTools", () => {
       })
     )
 
-    it.effect("what the agent wrote or patched itself, it has seen", () =>
+    it.effect("counts files that the agent wrote or patched as read", () =>
       Effect.gen(function* () {
         const patch = "*** Begin Patch\n*** Add File: p.txt\n+x\n*** End Patch"
         const { answers, files } = yield* after(
@@ -164,17 +164,17 @@ describe("FileTools", () => {
       })
     )
 
-    it.effect("what somebody else changed since is a conflict, until it is read again", () =>
+    it.effect("a change by others is a conflict, until the file is read again", () =>
       Effect.gen(function* () {
         const other = yield* Effect.map(Backend.Backend, (backend) => ({
           tools: [...FileTools.make(), elsewhere(backend.write("/a.txt", "one, changed"))]
         }))
         const { answers } = yield* converse(
           [
-            [read("a.txt")],
+            [readCall("a.txt")],
             [["elsewhere", {}]],
             [edit("a.txt", "one", "1"), write("a.txt", "x")],
-            [read("a.txt")],
+            [readCall("a.txt")],
             [edit("a.txt", "one", "1")]
           ],
           other
@@ -189,77 +189,73 @@ describe("FileTools", () => {
       }).pipe(Effect.provide(TestBackend.layer({ files: { "/a.txt": "one" } })))
     )
 
-    it.effect(
-      "it goes with a file that is moved, alone or in its directory, and is gone with one that is deleted",
-      () =>
-        Effect.gen(function* () {
-          const { answers, files } = yield* after({ "/d/a.txt": "one", "/d/b.txt": "one", "/dx": "one" }, [
-            [read("d/a.txt"), read("d/b.txt"), read("dx")],
-            [["move_file", { source: "d/a.txt", destination: "a.txt" }]],
-            [["move_file", { source: "d", destination: "e" }]],
-            [edit("a.txt", "one", "1"), edit("e/b.txt", "one", "1"), edit("dx", "one", "1")],
-            [
-              ["delete_file", { file_path: "e", recursive: true }],
-              ["delete_file", { file_path: "a.txt" }]
-            ],
-            [write("e/b.txt", "new"), write("a.txt", "new")]
-          ])
-          assert.deepStrictEqual(
-            answers.filter((answer) => answer.isError).map((answer) => answer.text),
-            []
-          )
-          assert.deepStrictEqual(files, { "/a.txt": "new", "/dx": "1", "/e/b.txt": "new" })
-        })
+    it.effect("the record goes with a moved file, alone or in its directory, and goes away with a deleted one", () =>
+      Effect.gen(function* () {
+        const { answers, files } = yield* after({ "/d/a.txt": "one", "/d/b.txt": "one", "/dx": "one" }, [
+          [readCall("d/a.txt"), readCall("d/b.txt"), readCall("dx")],
+          [["move_file", { source: "d/a.txt", destination: "a.txt" }]],
+          [["move_file", { source: "d", destination: "e" }]],
+          [edit("a.txt", "one", "1"), edit("e/b.txt", "one", "1"), edit("dx", "one", "1")],
+          [
+            ["delete_file", { file_path: "e", recursive: true }],
+            ["delete_file", { file_path: "a.txt" }]
+          ],
+          [write("e/b.txt", "new"), write("a.txt", "new")]
+        ])
+        assert.deepStrictEqual(
+          answers.filter((answer) => answer.isError).map((answer) => answer.text),
+          []
+        )
+        assert.deepStrictEqual(files, { "/a.txt": "new", "/dx": "1", "/e/b.txt": "new" })
+      })
     )
 
-    it.effect(
-      "it goes with a move also where a version is another one at another path, unless the file was changed",
-      () =>
-        Effect.gen(function* () {
-          const backend = yield* Backend.Backend
-          // As a file system has them: made of more than the content.
-          const named = <A extends { readonly path: string; readonly version: string }>(file: A): A => ({
-            ...file,
-            version: `${file.path} ${file.version}`
-          })
-          const plain = <A extends { readonly version?: string | undefined }>(options: A | undefined): A | undefined =>
-            options?.version === undefined ? options : { ...options, version: options.version.split(" ")[1] ?? "" }
-          const files: Backend.Service = {
-            ...backend,
-            read: (path, window) => Effect.map(backend.read(path, window), named),
-            write: (path, content, options) => Effect.map(backend.write(path, content, plain(options)), named),
-            edit: (path, edits, options) => Effect.map(backend.edit(path, edits, plain(options)), named)
-          }
-          const patch = "*** Begin Patch\n*** Update File: c\n*** Move to: d\n@@\n-one\n+two\n*** End Patch"
-          const { answers } = yield* Effect.provideService(
-            converse(
+    it.effect("the record goes with a move to a path with another version, unless the file was changed", () =>
+      Effect.gen(function* () {
+        const backend = yield* Backend.Backend
+        // As a file system has them: made of more than the content.
+        const renameVersion = <A extends { readonly path: string; readonly version: string }>(file: A): A => ({
+          ...file,
+          version: `${file.path} ${file.version}`
+        })
+        const plain = <A extends { readonly version?: string | undefined }>(options: A | undefined): A | undefined =>
+          options?.version === undefined ? options : { ...options, version: options.version.split(" ")[1] ?? "" }
+        const files: Backend.Service = {
+          ...backend,
+          read: (path, window) => Effect.map(backend.read(path, window), renameVersion),
+          write: (path, content, options) => Effect.map(backend.write(path, content, plain(options)), renameVersion),
+          edit: (path, edits, options) => Effect.map(backend.edit(path, edits, plain(options)), renameVersion)
+        }
+        const patch = "*** Begin Patch\n*** Update File: c\n*** Move to: d\n@@\n-one\n+two\n*** End Patch"
+        const { answers } = yield* Effect.provideService(
+          converse(
+            [
+              [readCall("a"), readCall("b"), ["apply_patch", { input: patch }]],
+              [["elsewhere", {}]],
               [
-                [read("a"), read("b"), ["apply_patch", { input: patch }]],
-                [["elsewhere", {}]],
-                [
-                  ["move_file", { source: "a", destination: "x" }],
-                  ["move_file", { source: "b", destination: "y" }]
-                ],
-                [edit("x", "one", "1"), edit("y", "one", "1"), edit("d", "two", "2")]
+                ["move_file", { source: "a", destination: "x" }],
+                ["move_file", { source: "b", destination: "y" }]
               ],
-              { tools: [...FileTools.make(), ApplyPatch.make(), elsewhere(backend.write("/b", "one, changed"))] }
-            ),
-            Backend.Backend,
-            files
-          )
-          assert.deepStrictEqual(
-            answers.slice(-3).map((answer) => answer.isError),
-            [false, true, false]
-          )
-          assert.include(answers.at(-2)?.text, "changed since")
-        }).pipe(Effect.provide(TestBackend.layer({ files: { "/a": "one", "/b": "one", "/c": "one" } })))
+              [edit("x", "one", "1"), edit("y", "one", "1"), edit("d", "two", "2")]
+            ],
+            { tools: [...FileTools.make(), ApplyPatch.make(), elsewhere(backend.write("/b", "one, changed"))] }
+          ),
+          Backend.Backend,
+          files
+        )
+        assert.deepStrictEqual(
+          answers.slice(-3).map((answer) => answer.isError),
+          [false, true, false]
+        )
+        assert.include(answers.at(-2)?.text, "changed since")
+      }).pipe(Effect.provide(TestBackend.layer({ files: { "/a": "one", "/b": "one", "/c": "one" } })))
     )
 
     for (const reason of ["Conflict", "NotFound"] as const) {
-      it.effect(`a file that somebody else deleted can be written anew, where that is a ${reason}`, () =>
+      it.effect(`writes a file anew that others deleted, if that is a ${reason}`, () =>
         Effect.gen(function* () {
           const backend = yield* Backend.Backend
-          const { answers } = yield* converse([[read("a.txt")], [["elsewhere", {}]], [write("a.txt", "new")]], {
+          const { answers } = yield* converse([[readCall("a.txt")], [["elsewhere", {}]], [write("a.txt", "new")]], {
             tools: [...FileTools.make(), elsewhere(backend.delete("/a.txt"))]
           })
           assert.isFalse(answers.some((answer) => answer.isError))
@@ -276,9 +272,9 @@ describe("FileTools", () => {
       )
     }
 
-    it.effect("it is in the state: a resumed run knows what was read, another agent does not", () =>
+    it.effect("the record is in the state: a resumed run has it, another agent does not", () =>
       Effect.gen(function* () {
-        const first = yield* converse([[read("a.txt"), read("b.txt")]])
+        const first = yield* converse([[readCall("a.txt"), readCall("b.txt")]])
         const resumed = yield* converse([[edit("a.txt", "one", "1")]], {
           state: JSON.parse(JSON.stringify(first.state)) as AgentState.Snapshot
         })
@@ -290,7 +286,7 @@ describe("FileTools", () => {
       }).pipe(Effect.provide(TestBackend.layer({ files: { "/a.txt": "one", "/b.txt": "two" } })))
     )
 
-    it.effect("a sub-agent has seen nothing of what its parent has", () =>
+    it.effect("a sub-agent has none of its parent's records", () =>
       Effect.gen(function* () {
         const child = Agent.make({ name: "child", description: "Edits", prompt: "Edit.", tools: FileTools.make() })
         const parent = Agent.make({
@@ -309,7 +305,7 @@ describe("FileTools", () => {
         Effect.provide([
           TestBackend.layer({ files: { "/a.txt": "one" } }),
           TestChatModel.script([
-            ...turns([[read("a.txt")], [["child", { task: "Edit" }]]]).slice(0, 2),
+            ...turns([[readCall("a.txt")], [["child", { task: "Edit" }]]]).slice(0, 2),
             ...turns([[edit("a.txt", "one", "2")]]),
             ...turns([[edit("a.txt", "one", "1")]])
           ])
@@ -335,9 +331,14 @@ describe("FileTools", () => {
         const { answers } = yield* Effect.provideService(
           converse(
             [
-              [read("a.txt")],
+              [readCall("a.txt")],
               lines.map((line, index) => edit("a.txt", line, `LINE ${index};`)),
-              [read("a.txt"), edit("a.txt", "LINE 3;", "three"), read("a.txt"), edit("a.txt", "LINE 4;", "four")],
+              [
+                readCall("a.txt"),
+                edit("a.txt", "LINE 3;", "three"),
+                readCall("a.txt"),
+                edit("a.txt", "LINE 4;", "four")
+              ],
               [edit("a.txt", "LINE 6;", "six"), ["apply_patch", { input: patch }], edit("a.txt", "LINE 7;", "seven")]
             ],
             { tools: [...FileTools.make(), ApplyPatch.make()] }
@@ -362,11 +363,16 @@ describe("FileTools", () => {
     )
   })
 
-  describe("what is read", () => {
+  describe("the results of reading", () => {
     it.effect("text has line numbers and says how to go on", () =>
       Effect.gen(function* () {
         const { answers } = yield* after({ "/a.txt": "one\ntwo\nthree\n", "/empty": "" }, [
-          [read("a.txt"), read("a.txt", { offset: 2, limit: 1 }), read("empty"), read("a.txt", { offset: 7 })]
+          [
+            readCall("a.txt"),
+            readCall("a.txt", { offset: 2, limit: 1 }),
+            readCall("empty"),
+            readCall("a.txt", { offset: 7 })
+          ]
         ])
         assert.strictEqual(answers[0]?.text, "   1\tone\n   2\ttwo\n   3\tthree")
         assert.strictEqual(answers[1]?.text, "   2\ttwo\n[line 2 of 3; go on with offset 3]")
@@ -375,13 +381,13 @@ describe("FileTools", () => {
       })
     )
 
-    it.effect("a result is bounded, and goes on where it ended, in lines and within one", () =>
+    it.effect("bounds a result, and goes on at its end, in lines and within one", () =>
       Effect.gen(function* () {
         const long = "x".repeat(150_000)
         const many = Array.from({ length: 9_000 }, (_, index) => `line ${index + 1}`).join("\n")
         const { answers } = yield* after({ "/long": long, "/many": many }, [
-          [read("long"), read("many", { limit: 1_000_000 })],
-          [read("long", { column: 55_000 }), read("many", { offset: 2_001 })]
+          [readCall("long"), readCall("many", { limit: 1_000_000 })],
+          [readCall("long", { column: 55_000 }), readCall("many", { offset: 2_001 })]
         ])
         for (const answer of answers) assert.isBelow(answer.text.length, 61_000)
         assert.include(answers[0]?.text, "go on with offset 1 and column 55000")
@@ -396,7 +402,7 @@ describe("FileTools", () => {
 
     it.effect("images and PDFs are shown to a model that can see them", () =>
       Effect.gen(function* () {
-        const { answers } = yield* after({ "/a.png": png, "/d/b.pdf": pdf }, [[read("a.png"), read("d/b.pdf")]])
+        const { answers } = yield* after({ "/a.png": png, "/d/b.pdf": pdf }, [[readCall("a.png"), readCall("d/b.pdf")]])
         assert.deepStrictEqual(answers[0]?.content[1], {
           type: "image",
           source: { kind: "base64", data: Buffer.from(png).toString("base64"), mimeType: "image/png" }
@@ -414,7 +420,7 @@ describe("FileTools", () => {
       Effect.gen(function* () {
         const { answers, requests } = yield* after(
           { "/a.png": png, "/b.pdf": pdf, "/c.zip": new Uint8Array([0x50, 0x4b, 3, 4, 0]) },
-          [[read("a.png"), read("b.pdf"), read("c.zip")]],
+          [[readCall("a.png"), readCall("b.pdf"), readCall("c.zip")]],
           { supportsVision: false }
         )
         assert.include(answers[0]?.text, "image/png, 12 bytes. This model can't see images.")
@@ -424,19 +430,19 @@ describe("FileTools", () => {
       })
     )
 
-    it.effect("one that is too large is not shown, and the limit is said", () =>
+    it.effect("refuses a file that is too large, with the limit", () =>
       Effect.gen(function* () {
         const large = new Uint8Array(3_750_001)
         large.set(png)
-        const { answers, requests } = yield* after({ "/a.png": large }, [[read("a.png")]])
+        const { answers, requests } = yield* after({ "/a.png": large }, [[readCall("a.png")]])
         assert.include(answers[0]?.text, "3750001 bytes. It is too large to be shown: the limit is 3.75 MB.")
         assert.isFalse(requests.some((request) => request.operation === "download"))
       })
     )
   })
 
-  describe("what is found", () => {
-    it.effect("listings, globs and searches, with the backend asked for what was meant", () =>
+  describe("the results of searching", () => {
+    it.effect("listings, globs and searches, with the right requests to the backend", () =>
       Effect.gen(function* () {
         const { answers, requests } = yield* after({ "/src/a.ts": "let x = 1\nlet y", "/b.md": "x" }, [
           [
@@ -493,11 +499,11 @@ describe("FileTools", () => {
     )
   })
 
-  describe("what goes wrong", () => {
-    it.effect("is told with what can be done next", () =>
+  describe("failures", () => {
+    it.effect("tell the next step", () =>
       Effect.gen(function* () {
         const { answers } = yield* after({ "/d/a.txt": "x x", "/b.txt": "b" }, [
-          [read("nowhere"), read("d"), read("../x"), read("d/a.txt"), ["ls", { path: "b.txt" }]],
+          [readCall("nowhere"), readCall("d"), readCall("../x"), readCall("d/a.txt"), ["ls", { path: "b.txt" }]],
           [
             edit("d/a.txt", "x", "y"),
             edit("d/a.txt", "z", "y"),
@@ -542,19 +548,21 @@ describe("FileTools", () => {
 
     it.effect("names no tool that is not there", () =>
       Effect.gen(function* () {
-        const { answers } = yield* after({}, [[read("nowhere")]], { tools: FileTools.make({ only: ["read_file"] }) })
+        const { answers } = yield* after({}, [[readCall("nowhere")]], {
+          tools: FileTools.make({ only: ["read_file"] })
+        })
         assert.include(answers[0]?.text, "Check the path.")
         assert.notInclude(answers[0]?.text, "glob")
       })
     )
   })
 
-  describe("what people are shown", () => {
-    it.effect("a diff of what was written and edited, with the lines of the file", () =>
+  describe("a person's view", () => {
+    it.effect("a diff of written and edited text, with the lines of the file", () =>
       Effect.gen(function* () {
         const details = yield* detailsOf({ "/a.txt": "1\r\n2\r\nx\r\n4\r\nx\r\n" }, [
           [write("new.txt", "a\nb")],
-          [read("a.txt")],
+          [readCall("a.txt")],
           [edit("a.txt", "x", "y\nz", { replace_all: true })],
           [write("a.txt", "1\n2\n3\n")],
           [["move_file", { source: "a.txt", destination: "c.txt" }]],

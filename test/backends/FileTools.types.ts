@@ -14,7 +14,7 @@ import { expectTypeOf } from "vitest"
 type FileTool = Tool.Tool<Backend.Backend | ToolContext.ToolContext>
 type SandboxTool = Tool.Tool<Backend.Backend | Sandbox.Sandbox | ToolContext.ToolContext>
 
-// Without `execute` there is nothing to need but files.
+// Without `execute` only files are needed.
 expectTypeOf(FileTools.make()).toEqualTypeOf<ReadonlyArray<FileTool>>()
 expectTypeOf(FileTools.make({ only: ["ls"] })).toEqualTypeOf<ReadonlyArray<FileTool>>()
 expectTypeOf(FileTools.make({ execute: false })).toEqualTypeOf<ReadonlyArray<FileTool>>()
@@ -43,7 +43,7 @@ expectTypeOf(commands.pipe(Agent.provide(sandbox))).toEqualTypeOf<
 >()
 
 declare const either: boolean
-// @ts-expect-error: whether there are commands must be known where the agent is made
+// @ts-expect-error: the making of the agent must know whether there are commands
 FileTools.make({ execute: either })
 // @ts-expect-error: there is no such tool
 FileTools.make({ only: ["rm"] })

@@ -14,13 +14,13 @@ import { scaled } from "../scale.ts"
 const folders = Effect.acquireRelease(
   Effect.sync(() => {
     const home = realpathSync(mkdtempSync(join(tmpdir(), "deepagents-host-")))
-    const put = (path: string, text: string) => {
+    const putFile = (path: string, text: string) => {
       mkdirSync(dirname(join(home, path)), { recursive: true })
       writeFileSync(join(home, path), text)
     }
-    put("p/src/a.ts", "one\n")
-    put("shared/s.ts", "two\n")
-    put("other/x.ts", "three\n")
+    putFile("p/src/a.ts", "one\n")
+    putFile("shared/s.ts", "two\n")
+    putFile("other/x.ts", "three\n")
     symlinkSync(join(home, "shared/s.ts"), join(home, "p/in.ts"))
     symlinkSync(join(home, "other/x.ts"), join(home, "p/out.ts"))
     return { home, cwd: join(home, "p"), shared: join(home, "shared"), other: join(home, "other") }
@@ -44,7 +44,7 @@ const refusal = <A>(effect: Effect.Effect<A, BackendError.BackendError>) => Effe
 const textOf = (file: Backend.TextFile | Backend.BinaryFile): string => (file.kind === "text" ? file.text : "")
 
 describe("HostFiles", () => {
-  it.live("takes paths of the machine and paths from the working folder, and prints those of the machine", () =>
+  it.live("takes the machine's paths and paths from the working folder, and prints the machine's", () =>
     Effect.gen(function* () {
       const { cwd, files, shared } = yield* opened
       const ways = ["src/a.ts", `${cwd}/src/a.ts`, "./src/../src/a.ts", `file://${cwd}/src/a.ts`]
@@ -53,16 +53,16 @@ describe("HostFiles", () => {
         assert.deepStrictEqual([read.path, textOf(read)], [`${cwd}/src/a.ts`, "one"], path)
       }
       assert.strictEqual((yield* files.read("../shared/s.ts")).path, `${shared}/s.ts`)
-      const listed = (yield* files.glob({ pattern: "**/*.ts" })).entries.map(({ path }) => path)
-      assert.deepStrictEqual(listed, [`${cwd}/src/a.ts`])
+      const listedPaths = (yield* files.glob({ pattern: "**/*.ts" })).entries.map(({ path }) => path)
+      assert.deepStrictEqual(listedPaths, [`${cwd}/src/a.ts`])
       const absolute = (yield* files.glob({ pattern: `${shared}/*.ts` })).entries.map(({ path }) => path)
       assert.deepStrictEqual(absolute, [`${shared}/s.ts`])
-      const found = (yield* files.grep({ pattern: "one" })).files.map(({ path }) => path)
-      assert.deepStrictEqual(found, [`${cwd}/src/a.ts`])
+      const foundPaths = (yield* files.grep({ pattern: "one" })).files.map(({ path }) => path)
+      assert.deepStrictEqual(foundPaths, [`${cwd}/src/a.ts`])
     })
   )
 
-  it.live("tells a path outside from one that may only be read, and links by their targets", () =>
+  it.live("tells a path outside from a readable one, and links by their targets", () =>
     Effect.gen(function* () {
       const { cwd, files, other, shared } = yield* opened
       for (const path of [`${other}/x.ts`, "../other/x.ts", "out.ts", "..", "/", `${other}/none`]) {

@@ -207,7 +207,7 @@ describe("MemoryBackend.layerState", () => {
     }).pipe(Effect.provide(MemoryBackend.layerState))
   )
 
-  it.effect("files are in the state of the result; what was deleted is not", () =>
+  it.effect("files are in the state of the result; deleted ones are not", () =>
     Effect.gen(function* () {
       const { failures, state } = yield* inState([
         use((backend) => backend.write("/a/b.md", "one")),
@@ -385,7 +385,7 @@ describe("MemoryBackend.snapshot and files", () => {
     )
   })
 
-  it("files are only taken from where they are, by paths that stay in the root", () => {
+  it("takes files only from their places, by paths that stay in the root", () => {
     assert.deepStrictEqual(MemoryBackend.files({ files: 1, filesystem: 2, "files/a": null }), Result.succeed({}))
     for (const name of ["files/../a", "files/", "files//a", "files/a/"]) {
       const found = MemoryBackend.files({ [name]: { text: "" } })

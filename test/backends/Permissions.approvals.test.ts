@@ -1,6 +1,4 @@
-/**
- * What rules leave to be asked reaches the approvals of the run, before anything is written.
- */
+/** Requests of rules reach the approvals of the run, before anything is written. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { Agent, Approval, Backend, Checkpoint, Message, Middleware, Sandbox, Tool } from "effect-deepagents"
@@ -14,7 +12,7 @@ const rules: Permissions.Options["rules"] = [
 
 const files = { "/config/a.json": "one\n", "/config/b.json": "two\n", "/open.txt": "open\n", "/secret": "x" }
 
-/** What approvals are asked, and how they answer. */
+/** The requests to approvals, and their answers. */
 const approvals = (decide: (request: Approval.Request) => Effect.Effect<Approval.Decision>) => {
   const requests: Array<Approval.Request> = []
   const layer = Layer.succeed(Approval.Approvals, {
@@ -45,7 +43,7 @@ const running = (
 
 const layerOf = (backend: Backend.Service) => Layer.succeed(Backend.Backend, backend)
 
-/** A backend behind rules, and what is in it. */
+/** A backend behind rules, and its files. */
 const guarded = Effect.fnUntraced(function* () {
   const inner = yield* MemoryBackend.make({ files })
   const backend = yield* Permissions.wrap(inner, { rules })
@@ -100,7 +98,7 @@ describe("rules that ask", () => {
     })
   )
 
-  it.effect("a refusal is told to the model with its reason; what decides on something else approves nothing", () =>
+  it.effect("tells the model a refusal with its reason; a decision on another request approves nothing", () =>
     Effect.gen(function* () {
       const { backend, contents } = yield* guarded()
       const decisions: ReadonlyArray<(request: Approval.Request) => Approval.Decision> = [
@@ -121,7 +119,7 @@ describe("rules that ask", () => {
   )
 
   it.effect(
-    "nobody is asked about what is allowed or refused, nor by the middleware of a run; without approvals, it is refused",
+    "asks nobody about allowed or refused paths, nor by the middleware of a run; without approvals, it refuses",
     () =>
       Effect.gen(function* () {
         const { backend, contents } = yield* guarded()
@@ -185,7 +183,7 @@ describe("rules that ask", () => {
     })
   )
 
-  it.effect("what a path would hide from who reads the question is written out", () =>
+  it.effect("escapes hidden characters of a path for the reader of the question", () =>
     Effect.gen(function* () {
       const { backend } = yield* guarded()
       const { layer, requests } = approvals((request) => Effect.succeed(Approval.reject(request)))
@@ -288,7 +286,7 @@ describe("a patch", () => {
     })
   )
 
-  it.effect("what was approved for a patch is not approved for what comes after it", () =>
+  it.effect("an approval for a patch does not cover later changes", () =>
     Effect.gen(function* () {
       const { backend } = yield* guarded()
       const { layer, requests } = approvals((request) => Effect.succeed(Approval.approve(request)))
@@ -325,7 +323,7 @@ describe("a patch", () => {
     })
   )
 
-  it.effect("end a run that can be suspended; what the tool did before the question is done once", () =>
+  it.effect("end a run that can be suspended; the tool's actions before the question happen once", () =>
     Effect.gen(function* () {
       const { backend, contents } = yield* guarded()
       const twoFiles = Tool.make("two_files", {
@@ -398,7 +396,7 @@ describe("the deciders of rules", () => {
     })
   )
 
-  it.effect("decide on their own rules only, also where they approve for good", () =>
+  it.effect("decide on their own rules only, also with approvals for good", () =>
     Effect.gen(function* () {
       const inner = yield* MemoryBackend.make({ files })
       const lower = yield* Permissions.wrap(inner, { rules: [ask("/config/**", "bob")] })
@@ -413,7 +411,7 @@ describe("the deciders of rules", () => {
     })
   )
 
-  it.effect("are those of the rule when the run is resumed", () =>
+  it.effect("belong to the rule when the run is resumed", () =>
     Effect.gen(function* () {
       const inner = yield* MemoryBackend.make({ files })
       const rule: Permissions.Options["rules"][number] = { operations: ["write"], paths: ["/config/**"], ruling: "ask" }

@@ -9,7 +9,7 @@ import { functionsOf, make as makeShell } from "./fixtures/localShell.ts"
 
 const rules = [{ operations: ["read", "write"], paths: ["/secrets/**"], ruling: "refuse" }] as const
 
-/** A folder with links to what is denied, and to what is not. */
+/** A folder with links to denied and to allowed files. */
 const planted = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const root = yield* fs.makeTempDirectoryScoped()
@@ -52,12 +52,12 @@ const holds = (layer: (root: string) => Layer.Layer<Backend.Backend, unknown>) =
     assert.isFalse(yield* fs.exists(`${root}/secrets/new`))
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 
-describe("rules over what has links", () => {
-  it.live("hold where a link leads, in a folder", () =>
+describe("rules over files behind links", () => {
+  it.live("hold at the target of a link, in a folder", () =>
     holds((root) => Permissions.layer({ rules }).pipe(Layer.provide(FilesystemBackend.layer({ root }))))
   )
 
-  it.live("hold where a link leads, behind a remote shell", () =>
+  it.live("hold at the target of a link, behind a remote shell", () =>
     holds((root) =>
       Permissions.layer({ rules }).pipe(
         Layer.provide(

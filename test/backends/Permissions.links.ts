@@ -1,6 +1,4 @@
-/**
- * Files in memory with links among them, for tests of what must not be read or changed through a link.
- */
+/** Files in memory with links among them, for tests of access through a link. */
 import { Effect, Result } from "effect"
 import { type Backend, BackendError } from "effect-deepagents"
 import { CustomBackend } from "effect-deepagents/backends"
@@ -77,7 +75,7 @@ export const withLinks = (files: Readonly<Record<string, string>>, links: Readon
   }
   return {
     backend: withPaths,
-    /** What is stored, links as they are. */
+    /** The stored files, links as they are. */
     stored: (): Readonly<Record<string, string>> =>
       Object.fromEntries(
         Array.from(nodes, ([path, node]) => [
@@ -85,7 +83,7 @@ export const withLinks = (files: Readonly<Record<string, string>>, links: Readon
           "link" in node ? `-> ${node.link}` : new TextDecoder().decode(node.content)
         ])
       ),
-    /** Replaces what is at a path by a link, behind the back of the backend. */
+    /** Replaces a path by a link, behind the back of the backend. */
     relink: (path: string, link: string) => nodes.set(path, { link })
   }
 }

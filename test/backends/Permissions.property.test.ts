@@ -37,13 +37,15 @@ const fits = (pattern: ReadonlyArray<string>, path: ReadonlyArray<string>): bool
   return expression.test(name) && fits(rest, others)
 }
 
-const split = (path: string) => path.split("/").filter((name) => name !== "")
+const splitPath = (path: string) => path.split("/").filter((name) => name !== "")
 
 const covers = (rule: Permissions.FileRule, path: string): boolean => {
-  const whole = split(path)
+  const whole = splitPath(path)
   const prefixes = whole.map((_, index) => whole.slice(0, index + 1))
   return rule.paths.some((glob) =>
-    rule.ruling === "allow" ? fits(split(glob), whole) : [[], ...prefixes].some((prefix) => fits(split(glob), prefix))
+    rule.ruling === "allow"
+      ? fits(splitPath(glob), whole)
+      : [[], ...prefixes].some((prefix) => fits(splitPath(glob), prefix))
   )
 }
 
@@ -159,8 +161,8 @@ describe("decide and overlaps", () => {
   )
 })
 
-/** What the files of a backend look like from behind the rules. */
-const seen = (rules: Rules, policy: CompiledRules, result: unknown, request: TestBackend.Request): unknown => {
+/** A backend's files from behind the rules. */
+const viewBehind = (rules: Rules, policy: CompiledRules, result: unknown, request: TestBackend.Request): unknown => {
   const asked = ruleOf(rules, "read", request.path)
   const isSeen = (path: string, kind: string): boolean => {
     if (kind === "directory") return !Compiled.overlaps(policy, "read", path).every(Compiled.isRefusal)
@@ -179,7 +181,7 @@ const seen = (rules: Rules, policy: CompiledRules, result: unknown, request: Tes
 }
 
 /** Cuts results as a backend does that never had more. */
-const cut = (result: unknown, request: TestBackend.Request): unknown => {
+const cutResult = (result: unknown, request: TestBackend.Request): unknown => {
   const { entries, files } = result as {
     entries?: ReadonlyArray<Backend.Entry>
     files?: ReadonlyArray<Backend.GrepFile>
@@ -207,7 +209,7 @@ const isLook = (request: TestBackend.Request) =>
   request.operation === "ls" || request.operation === "glob" || request.operation === "grep"
 
 /** Whether the oracle says that an operation may be done, as far as it can be said without looking. */
-const allowed = (rules: Rules, request: TestBackend.Request, isDirectory: boolean): "all" | "some" | "none" => {
+const allowedPart = (rules: Rules, request: TestBackend.Request, isDirectory: boolean): "all" | "some" | "none" => {
   const mode = (operation: "read" | "write", path: string) => {
     if (modeOf(rules, operation, path) === "refuse") return "none"
     if (!isDirectory || (request.operation !== "delete" && request.operation !== "move")) return "all"
@@ -250,7 +252,7 @@ describe("behind rules", () => {
         for (const request of requests) {
           const label = JSON.stringify(request)
           const isDirectory = Result.isSuccess(yield* Effect.result(twin.ls(request.path)))
-          const may = allowed(rules, request, isDirectory)
+          const may = allowedPart(rules, request, isDirectory)
           const found = yield* approving(outcome(guarded, request))
           const isDenied = "failed" in found && found.failed === "PermissionDenied"
           if (may === "none") {
@@ -264,7 +266,7 @@ describe("behind rules", () => {
             assert.isTrue(isDenied || shown, `${label} ${JSON.stringify(found)}`)
             continue
           }
-          // Of a directory, more may be refused than needs be, as what could be there is not looked at.
+          // Of a directory, more may be refused than necessary, since possible children count.
           if (may === "some" && !isLook(request) && isDenied) continue
           const full =
             isLook(request) && "query" in request
@@ -275,7 +277,7 @@ describe("behind rules", () => {
           else if ("ok" in expected) {
             assert.deepStrictEqual(
               found,
-              { ok: comparable(cut(seen(rules, policy, expected.ok, request), request)) },
+              { ok: comparable(cutResult(viewBehind(rules, policy, expected.ok, request), request)) },
               label
             )
           } else if (modeOf(rules, "read", request.path) !== "refuse") assert.deepStrictEqual(found, expected, label)
@@ -300,13 +302,13 @@ describe("behind rules", () => {
         const isHidden = (path: string) => modeOf(rules, "read", path) === "refuse"
         const shown = Object.entries(tree).filter(([path]) => !isHidden(path))
         const policy = yield* Effect.fromResult(Compiled.compile(rules))
-        /** Directories that can be gone through are there or not by what can be seen in them. */
+        /** A passable directory exists if something in it is visible. */
         const fitsIn = ([path]: readonly [string, string]) => {
-          const folders = split(path)
+          const folders = splitPath(path)
             .slice(0, -1)
             .map(
               (_, index) =>
-                `/${split(path)
+                `/${splitPath(path)
                   .slice(0, index + 1)
                   .join("/")}`
             )

@@ -29,9 +29,9 @@ const guarded = Effect.fnUntraced(function* (
 })
 
 const paths = (listing: Backend.Listing) => listing.entries.map(({ path }) => path)
-const named = ({ files }: Backend.GrepResult) => files.map(({ path }) => path)
+const foundPaths = ({ files }: Backend.GrepResult) => files.map(({ path }) => path)
 
-/** How an operation fails. */
+/** The failure of an operation. */
 const failure = <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
   Effect.map(Effect.flip(effect), ({ operation, path, reason }) => `${operation} ${path}: ${reason._tag}`)
 
@@ -95,7 +95,7 @@ describe("decide", () => {
       assert.deepStrictEqual(modes("read", "/secretsx", "/secret", "/.envx", "/"), Array(4).fill("allow"))
       // Names are compared as they are.
       assert.deepStrictEqual(modes("read", "/Secrets/x", "/secréts"), ["allow", "allow"])
-      // The path is normalised first; what is none is refused.
+      // The path is normalised first; an invalid one is refused.
       assert.deepStrictEqual(
         modes("read", "//secrets/./x/", "secrets/x", "/a/../secrets/x", "~/x"),
         Array(4).fill("refuse")
@@ -103,7 +103,7 @@ describe("decide", () => {
     })
   )
 
-  it.effect("`/a/**` covers `/a`; a rule that refuses or asks covers what is below, one that allows does not", () =>
+  it.effect("`/a/**` covers `/a`; a refusing or asking rule covers children, an allowing one does not", () =>
     Effect.gen(function* () {
       const at = (rule: Rule, path: string) =>
         Effect.map(compiled([rule], "refuse"), (rule) => verbOf(rule("read", path)))
@@ -131,7 +131,7 @@ describe("decide", () => {
 })
 
 describe("overlaps", () => {
-  it.effect("has what could be decided below a directory, and nothing that an earlier rule leaves nothing to", () =>
+  it.effect("lists possible decisions below a directory, without those that an earlier rule leaves no room", () =>
     Effect.gen(function* () {
       const below = (rules: ReadonlyArray<Rule>, path: string, otherwise: "allow" | "refuse" = "allow") =>
         Effect.map(Effect.fromResult(Rules.compile({ rules, default: otherwise })), (all) =>
@@ -153,7 +153,7 @@ describe("overlaps", () => {
 
 describe("rules that can't be followed", () => {
   const problem = (...rules: ReadonlyArray<unknown>) =>
-    // As rules may come from a file, of whatever shape.
+    // As rules may come from a file, of any shape.
     Effect.fromResult(Permissions.compile({ rules: rules as ReadonlyArray<Rule> })).pipe(
       Effect.flip,
       Effect.map(({ field, problem, rule }) => `${rule} ${field}: ${problem}`)
@@ -303,12 +303,12 @@ describe("listings and searches", () => {
       assert.deepStrictEqual(paths(yield* wrapped.ls("/a")), [])
       assert.deepStrictEqual(paths(yield* wrapped.ls("/b")), ["/b/x"])
       assert.deepStrictEqual(paths(yield* wrapped.glob({ pattern: "**" })), ["/b/x", "/z"])
-      assert.deepStrictEqual(named(yield* wrapped.grep({ pattern: "hit" })), ["/b/x", "/z"])
-      assert.deepStrictEqual(named(yield* wrapped.grep({ pattern: "hit", path: "/b" })), ["/b/x"])
+      assert.deepStrictEqual(foundPaths(yield* wrapped.grep({ pattern: "hit" })), ["/b/x", "/z"])
+      assert.deepStrictEqual(foundPaths(yield* wrapped.grep({ pattern: "hit", path: "/b" })), ["/b/x"])
     })
   )
 
-  it.effect("their limits are for what can be seen", () =>
+  it.effect("their limits count visible files", () =>
     Effect.gen(function* () {
       const { guarded: wrapped } = yield* guarded(tree, rules)
       const expected = [
@@ -320,7 +320,7 @@ describe("listings and searches", () => {
         const glob = yield* wrapped.glob({ pattern: "**", limit })
         assert.deepStrictEqual([paths(glob), glob.truncated], [seen, truncated])
         const grep = yield* wrapped.grep({ pattern: "hit", mode: "files", limit })
-        assert.deepStrictEqual([named(grep), grep.truncated], [seen, truncated])
+        assert.deepStrictEqual([foundPaths(grep), grep.truncated], [seen, truncated])
       }
       const lines = yield* wrapped.grep({ pattern: "hit", limit: 2 })
       assert.deepStrictEqual(
@@ -345,7 +345,7 @@ describe("listings and searches", () => {
     )
   )
 
-  it.effect("directories on the way to what is allowed can be gone through, without a word on what else is there", () =>
+  it.effect("directories on the way to allowed files are passable, without a word on their other content", () =>
     Effect.gen(function* () {
       const { guarded: wrapped } = yield* guarded(
         { "/home/me/work/x": "hit", "/home/me/private": "hit", "/home/you/x": "hit", "/etc/x": "hit" },
@@ -358,7 +358,7 @@ describe("listings and searches", () => {
       assert.deepStrictEqual(paths(yield* wrapped.ls("/home/me/work")), ["/home/me/work/x"])
       assert.strictEqual(yield* failure(wrapped.ls("/home/you")), "ls /home/you: PermissionDenied")
       assert.strictEqual(yield* failure(wrapped.ls("/etc")), "ls /etc: PermissionDenied")
-      assert.deepStrictEqual(named(yield* wrapped.grep({ pattern: "hit" })), ["/home/me/work/x"])
+      assert.deepStrictEqual(foundPaths(yield* wrapped.grep({ pattern: "hit" })), ["/home/me/work/x"])
       assert.strictEqual(yield* failure(wrapped.read("/home")), "read /home: PermissionDenied")
       const { guarded: empty } = yield* guarded({ "/home": "hit" }, [allow("/home/me/**")], "refuse")
       for (const path of ["/home", "/home/me"]) {
@@ -399,7 +399,7 @@ describe("listings and searches", () => {
   )
 })
 
-describe("what operations need", () => {
+describe("the paths of operations", () => {
   const readOnly: Rule = { operations: ["write"], paths: ["/ro"], ruling: "refuse" }
   const writeOnly: Rule = { operations: ["read"], paths: ["/wo"], ruling: "refuse" }
   const tree = { "/ro/x": "hit", "/wo/x": "hit", "/x": "hit" }
@@ -457,11 +457,22 @@ describe("what operations need", () => {
       const uploads = yield* wrapped.upload(
         ["/a", "/ro/x", "..", "/wo/x", "/a"].map((path) => ({ path, content: content(path) }))
       )
-      const shown = <A>(all: ReadonlyArray<Backend.Transfer<A>>) =>
+      const showTransfers = <A>(all: ReadonlyArray<Backend.Transfer<A>>) =>
         all.map((each) => `${each.path} ${each.ok ? "ok" : each.error.reason._tag}`)
-      assert.deepStrictEqual(shown(uploads), ["/a ok", "/ro/x PermissionDenied", ".. OutsideRoot", "/wo/x ok", "/a ok"])
+      assert.deepStrictEqual(showTransfers(uploads), [
+        "/a ok",
+        "/ro/x PermissionDenied",
+        ".. OutsideRoot",
+        "/wo/x ok",
+        "/a ok"
+      ])
       const downloads = yield* wrapped.download(["/none", "/wo/x", "/ro/x", "/a"])
-      assert.deepStrictEqual(shown(downloads), ["/none NotFound", "/wo/x PermissionDenied", "/ro/x ok", "/a ok"])
+      assert.deepStrictEqual(showTransfers(downloads), [
+        "/none NotFound",
+        "/wo/x PermissionDenied",
+        "/ro/x ok",
+        "/a ok"
+      ])
       assert.strictEqual((yield* files(backend)).length, 4)
       const silent = yield* Permissions.wrap({ ...backend, download: () => Effect.succeed([]) }, { rules: [] })
       const [first] = yield* silent.download(["/x"])
@@ -484,45 +495,42 @@ describe("ask", () => {
     })
   )
 
-  it.effect(
-    "is asked once an operation, before any change, with what would be done; other paths are not asked about",
-    () => {
-      const { layer, requests } = approvals(Approval.approve)
-      return Effect.gen(function* () {
-        const { guarded: wrapped } = yield* guarded(tree, rules)
-        yield* wrapped.read("/open")
-        yield* wrapped.write("/open", "x")
-        assert.strictEqual(requests.length, 0)
-        yield* wrapped.read("config/a", { limit: 1 })
-        yield* wrapped.write("/config/a", "new")
-        yield* wrapped.edit("/config/a", [{ old: "new", new: "newer" }])
-        yield* wrapped.move("/config/a", "/config/c")
-        yield* wrapped.delete("/config/c")
-        yield* wrapped.delete("/config", { recursive: true })
-        assert.deepStrictEqual(
-          requests.map(({ arguments: { accesses: _, ...action } }) => action),
-          [
-            { operation: "read", path: "/config/a", limit: 1 },
-            { operation: "write", path: "/config/a", content: "new" },
-            {
-              operation: "edit",
-              path: "/config/a",
-              replacements: [{ old: "new", new: "newer", replaceAll: false }]
-            },
-            { operation: "move", from: "/config/a", to: "/config/c" },
-            { operation: "delete", path: "/config/c", recursive: false },
-            { operation: "delete", path: "/config", recursive: true }
-          ]
-        )
-        assert.deepStrictEqual(requests[3] === undefined ? [] : accessesOf(requests[3]), [
-          ["read", "/config/a"],
-          ["write", "/config/a"],
-          ["write", "/config/c"]
-        ])
-        assert.strictEqual(requests[3]?.rule, "/config/**")
-      }).pipe(Effect.provide(layer))
-    }
-  )
+  it.effect("asks once an operation, before any change, with the whole effect, and only about its paths", () => {
+    const { layer, requests } = approvals(Approval.approve)
+    return Effect.gen(function* () {
+      const { guarded: wrapped } = yield* guarded(tree, rules)
+      yield* wrapped.read("/open")
+      yield* wrapped.write("/open", "x")
+      assert.strictEqual(requests.length, 0)
+      yield* wrapped.read("config/a", { limit: 1 })
+      yield* wrapped.write("/config/a", "new")
+      yield* wrapped.edit("/config/a", [{ old: "new", new: "newer" }])
+      yield* wrapped.move("/config/a", "/config/c")
+      yield* wrapped.delete("/config/c")
+      yield* wrapped.delete("/config", { recursive: true })
+      assert.deepStrictEqual(
+        requests.map(({ arguments: { accesses: _, ...action } }) => action),
+        [
+          { operation: "read", path: "/config/a", limit: 1 },
+          { operation: "write", path: "/config/a", content: "new" },
+          {
+            operation: "edit",
+            path: "/config/a",
+            replacements: [{ old: "new", new: "newer", replaceAll: false }]
+          },
+          { operation: "move", from: "/config/a", to: "/config/c" },
+          { operation: "delete", path: "/config/c", recursive: false },
+          { operation: "delete", path: "/config", recursive: true }
+        ]
+      )
+      assert.deepStrictEqual(requests[3] === undefined ? [] : accessesOf(requests[3]), [
+        ["read", "/config/a"],
+        ["write", "/config/a"],
+        ["write", "/config/c"]
+      ])
+      assert.strictEqual(requests[3]?.rule, "/config/**")
+    }).pipe(Effect.provide(layer))
+  })
 
   it.effect("a refusal changes nothing, and its message is told", () => {
     const { layer, requests } = approvals((request) => Approval.reject(request, "not on a Sunday"))
@@ -537,7 +545,7 @@ describe("ask", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("all files of an upload or a download are asked about at once; the others go on whatever is said", () => {
+  it.effect("asks about all files of an upload or a download at once; the others go on after any answer", () => {
     const { layer, requests } = approvals((request) =>
       request.toolName === "upload" ? Approval.reject(request, "no") : Approval.approve(request)
     )
@@ -571,9 +579,9 @@ describe("ask", () => {
       const { guarded: wrapped } = yield* guarded(tree, [...rules, ask("/config2")])
       assert.deepStrictEqual(paths(yield* wrapped.ls("/config")), ["/config/a", "/config/b"])
       assert.deepStrictEqual(paths(yield* wrapped.glob({ pattern: "*" })), ["/config/a", "/config/b", "/open"])
-      assert.deepStrictEqual(named(yield* wrapped.grep({ pattern: "hit" })), ["/open"])
+      assert.deepStrictEqual(foundPaths(yield* wrapped.grep({ pattern: "hit" })), ["/open"])
       assert.strictEqual(requests.length, 0)
-      assert.deepStrictEqual(named(yield* wrapped.grep({ pattern: "hit", path: "/config" })), [
+      assert.deepStrictEqual(foundPaths(yield* wrapped.grep({ pattern: "hit", path: "/config" })), [
         "/config/a",
         "/config/b"
       ])
@@ -581,7 +589,7 @@ describe("ask", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("what is refused is not asked about", () => {
+  it.effect("does not ask about refused paths", () => {
     const { layer, requests } = approvals(Approval.approve)
     return Effect.gen(function* () {
       const { guarded: wrapped } = yield* guarded(tree, [refuse("/secret"), ...rules])
@@ -631,7 +639,7 @@ describe("links", () => {
     { operations: ["write"], paths: ["/readonly"], ruling: "refuse" }
   ]
 
-  it.effect("where a link leads must be allowed; what is refused is answered alike whether or not it is there", () =>
+  it.effect("the target of a link must be allowed; refusals are the same with and without a file", () =>
     Effect.gen(function* () {
       const { backend, stored } = withLinks(tree, links)
       const wrapped = yield* Permissions.wrap(backend, { rules })
@@ -660,7 +668,7 @@ describe("links", () => {
     })
   )
 
-  it.effect("links to what is refused are not listed", () =>
+  it.effect("lists no links to refused files", () =>
     Effect.gen(function* () {
       const { backend } = withLinks(tree, links)
       const wrapped = yield* Permissions.wrap(backend, { rules })
@@ -673,7 +681,7 @@ describe("links", () => {
     })
   )
 
-  it.effect("a link is deleted where it is, so there it must be allowed", () =>
+  it.effect("deletes a link in its place, which must be allowed", () =>
     Effect.gen(function* () {
       const { backend, stored } = withLinks(
         { "/open/x": "", "/free/x": "" },
@@ -690,7 +698,7 @@ describe("links", () => {
     })
   )
 
-  it.effect("a path that leads elsewhere when the answer comes is not what was asked about", () =>
+  it.effect("a path with a new target when the answer comes is not approved", () =>
     Effect.gen(function* () {
       const { backend, relink } = withLinks({ "/a": "one", "/b": "two" }, { "/link": "/a" })
       const wrapped = yield* Permissions.wrap(backend, { rules: [ask("/a", "/b")] })
@@ -704,7 +712,7 @@ describe("links", () => {
     })
   )
 
-  it.effect("what can't be resolved is not let through", () =>
+  it.effect("refuses an unresolvable path", () =>
     Effect.gen(function* () {
       const { backend } = withLinks(tree, links)
       const short = yield* Permissions.wrap({ ...backend, realPaths: () => Effect.succeed([]) }, { rules })
@@ -734,7 +742,7 @@ describe("links", () => {
     })
   )
 
-  it.effect("moves wait for what is under way, and what comes later waits for them", () =>
+  it.effect("moves wait for operations in flight, and later ones wait for them", () =>
     Effect.gen(function* () {
       const { backend } = withLinks({ "/a": "", "/b": "" }, {})
       const log: Array<string> = []
@@ -805,7 +813,7 @@ describe("a sandbox beneath", () => {
     })
   )
 
-  it.effect("rules for what commands can't reach are fine, and so are rules that come to nothing", () =>
+  it.effect("accepts rules for paths that commands can't reach, and rules without effect", () =>
     Effect.gen(function* () {
       const shell = sandboxOf(yield* MemoryBackend.make({ files: { "/work/x": "" } }))
       const sandbox = yield* CompositeBackend.makeSandbox(shell, {
@@ -869,7 +877,7 @@ describe("a sandbox beneath", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("layerSandbox gives both services by one value; what is beneath is hidden", () =>
+  it.effect("layerSandbox gives both services by one value, and hides the backend below", () =>
     Effect.gen(function* () {
       const shell = Sandbox.layer(Effect.map(MemoryBackend.make(), (backend) => sandboxOf(backend, () => false)))
       const layer = Permissions.layerSandbox({ rules: [refuse("/secret")] }).pipe(Layer.provide(shell))

@@ -17,7 +17,7 @@ const reasonOf = <A>(effect: Effect.Effect<A, BackendError.BackendError>) =>
 
 type Call = readonly [method: string, key: string, size: number]
 
-/** A store in memory that notes what is asked of it, and breaks before the change of that number (counted from 1). */
+/** A store in memory that notes its requests, and breaks before the change of that number (counted from 1). */
 const recording = Effect.gen(function* () {
   const store = Context.get(yield* Layer.build(KeyValueStore.layerMemory), KeyValueStore.KeyValueStore)
   const calls: Array<Call> = []
@@ -43,7 +43,7 @@ const recording = Effect.gen(function* () {
     set: (key, value) => note("set", key, value.length, store.set(key, value)),
     remove: (key) => note("remove", key, 0, store.remove(key))
   })
-  /** A backend of a process of its own: it shares nothing with others but what is in the store. */
+  /** A backend of a process of its own: it shares only the store with others. */
   const backend = (namespace: string | ReadonlyArray<string> = "tenant") =>
     StoreBackend.make({ namespace }).pipe(Effect.provideService(KeyValueStore.KeyValueStore, { ...noting }))
   return { backend, calls, state, store, noting }
@@ -83,7 +83,7 @@ describe("StoreBackend namespaces", () => {
     ["a", "b/c"]
   ]
 
-  it.effect("are never crossed, whatever they are named", () =>
+  it.effect("are never crossed, with any names", () =>
     Effect.gen(function* () {
       const { backend } = yield* recording
       const backends = yield* Effect.forEach(hostile, (namespace) => backend(namespace))
@@ -121,7 +121,7 @@ describe("StoreBackend namespaces", () => {
     })
   )
 
-  it.effect("may be asked for by each operation: what a request has set goes before what the layer had", () =>
+  it.effect("may be computed by each operation: a request's value goes before the layer's", () =>
     Effect.gen(function* () {
       class Tenant extends Context.Service<Tenant, { readonly name: string }>()("test/Tenant") {}
       const layer = StoreBackend.layer({
@@ -155,7 +155,7 @@ describe("StoreBackend namespaces", () => {
 })
 
 describe("StoreBackend", () => {
-  it("any operations give what the backend in memory gives", () =>
+  it("gives the same as the backend in memory for any operations", () =>
     fc.assert(
       fc.asyncProperty(operations, (sequence) =>
         Effect.gen(function* () {
@@ -169,7 +169,7 @@ describe("StoreBackend", () => {
       { numRuns: 60 }
     ))
 
-  it.live("keeps files in a folder, for whoever comes next", () =>
+  it.live("keeps files in a folder, for the next process", () =>
     Effect.gen(function* () {
       const folder = yield* Effect.acquireRelease(
         Effect.sync(() => fs.mkdtempSync(path.join(os.tmpdir(), "store-"))),
@@ -305,7 +305,7 @@ describe("StoreBackend", () => {
     })
   )
 
-  it.effect("an interruption leaves no half of a file, where the store overwrites in place", () =>
+  it.effect("an interruption leaves no half of a file, if the store overwrites in place", () =>
     Effect.gen(function* () {
       const { noting } = yield* recording
       const torn = {
@@ -331,7 +331,7 @@ describe("StoreBackend", () => {
     })
   )
 
-  it.effect("a failure of the store is Unavailable, and says what failed", () =>
+  it.effect("a failure of the store is Unavailable, and names the failing part", () =>
     Effect.gen(function* () {
       const { backend, state } = yield* recording
       const one = yield* backend()
@@ -352,7 +352,7 @@ describe("StoreBackend", () => {
     })
   )
 
-  it.effect("an index that is none is not taken for an empty directory", () =>
+  it.effect("an invalid index does not pass for an empty directory", () =>
     Effect.gen(function* () {
       const { backend, calls, store } = yield* recording
       const one = yield* backend()
@@ -400,7 +400,7 @@ describe("StoreBackend after a crash", () => {
           const next = yield* backend()
           const whole = yield* MemoryBackend.make({ files: before })
           yield* Effect.ignore(change(whole))
-          // What is written is there before it is listed.
+          // A file is there before it is listed.
           if (name.includes("new") || name.includes("overwritten")) {
             const listed = yield* next.download(paths(yield* next.glob({ pattern: "**" })))
             assert.deepStrictEqual(
@@ -408,7 +408,7 @@ describe("StoreBackend after a crash", () => {
               []
             )
           }
-          // Nothing that was not touched is other than it was.
+          // No other file has changed.
           const found: { [path: string]: string } = {}
           for (const file of new Set([...Object.keys(before), ...touched])) {
             const read = yield* Effect.option(next.read(file))
@@ -422,10 +422,10 @@ describe("StoreBackend after a crash", () => {
           if (name.includes("moved")) {
             for (const text of ["a", "b"]) assert.include(Object.values(found), text)
           }
-          // What was read is what is listed, whatever was left over.
+          // Reads equal listings, with any leftovers.
           assert.deepStrictEqual(paths(yield* next.glob({ pattern: "**" })), Object.keys(found).sort())
           assert.deepStrictEqual(yield* snapshot(next), found)
-          // What was begun can be done again, and leaves nothing behind.
+          // A begun operation can be done again, and leaves nothing behind.
           for (const file of touched) yield* Effect.ignore(next.write(file, "again"))
           for (const file of touched) yield* Effect.ignore(next.delete(file))
           yield* Effect.ignore(next.delete("/d", { recursive: true }))

@@ -15,7 +15,7 @@ expectTypeOf(StoreBackend.layer({ namespace: ["a", "b"] })).toEqualTypeOf<
   Layer.Layer<Backend.Backend, never, KeyValueStore.KeyValueStore>
 >()
 
-// What a namespace as an effect needs, the layer needs; a reference is no need.
+// The layer needs the services of its namespace effect; a reference is no service.
 const ofTenant = Tenant.use(({ name }) => Effect.succeed([name, "files"]))
 expectTypeOf(StoreBackend.layer({ namespace: ofTenant })).toEqualTypeOf<
   Layer.Layer<Backend.Backend, never, KeyValueStore.KeyValueStore | Tenant>
@@ -24,7 +24,7 @@ expectTypeOf(StoreBackend.make({ namespace: Effect.map(Request, (name) => name) 
   Effect.Effect<Backend.Service, never, KeyValueStore.KeyValueStore>
 >()
 
-// @ts-expect-error A failure must be one that operations have.
+// @ts-expect-error A failure must be a failure of operations.
 StoreBackend.layer({ namespace: Effect.fail("who?") })
 
 expectTypeOf(MemoryBackend.layer()).toEqualTypeOf<Layer.Layer<Backend.Backend>>()

@@ -1,6 +1,4 @@
-/**
- * Whatever is asked of a layer: it answers as the reference does, and stays in its root.
- */
+/** Any operations on a layer: it answers like the reference, and stays in its root. */
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { describe, it } from "@effect/vitest"
@@ -235,7 +233,7 @@ const holds = <A>(arbitrary: fc.Arbitrary<A>, numRuns: number, run: (value: A) =
     )
   )
 
-describe("any operations give what the reference gives", () => {
+describe("gives the same as the reference for any operations", () => {
   for (const [name, layer, runs] of layers)
     it.live(
       name,

@@ -1,6 +1,4 @@
-/**
- * What subjects of the conformance suite have in common.
- */
+/** Common parts of the conformance suite's subjects. */
 import { describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
@@ -44,7 +42,7 @@ export const onDisk = {
   distinctNames: true as const
 }
 
-/** What is made of others, and has nothing of its own to do with large files or folders. */
+/** A backend made of others, without own work for large files or folders. */
 export const onDiskAgain = { ...onDisk, counter: elsewhere, huge: elsewhere, manyFiles: elsewhere }
 
 export const holds = <E>(name: string, checks: ReadonlyArray<BackendConformance.Check<E, never>>) =>

@@ -1,6 +1,4 @@
-/**
- * Conversations for tests of file tools: what a model is told that calls these tools, round by round.
- */
+/** Conversations for tests of file tools: the results that a calling model gets, round by round. */
 import { Effect } from "effect"
 import {
   Agent,
@@ -37,7 +35,7 @@ export const turns = (rounds: ReadonlyArray<ReadonlyArray<Call>>) => [
   "done"
 ]
 
-/** What a model is told that calls these tools, round by round. */
+/** The results that a calling model gets, round by round. */
 export const converse = <R = Backend.Backend>(rounds: ReadonlyArray<ReadonlyArray<Call>>, options: Options<R> = {}) => {
   const agent = Agent.make({
     name: "agent",
@@ -75,14 +73,14 @@ export const after = <R = Backend.Backend>(
     return { answers, state, files: yield* TestBackend.files, requests: yield* TestBackend.requests }
   }).pipe(Effect.provide(TestBackend.layer({ files })))
 
-export const read = (file_path: string, more: Json.JsonObject = {}): Call => ["read_file", { file_path, ...more }]
+export const readCall = (file_path: string, more: Json.JsonObject = {}): Call => ["read_file", { file_path, ...more }]
 export const write = (file_path: string, content: string): Call => ["write_file", { file_path, content }]
 export const edit = (file_path: string, old_string: string, new_string: string, more: Json.JsonObject = {}): Call => [
   "edit_file",
   { file_path, old_string, new_string, ...more }
 ]
 
-/** Something that happens elsewhere, between two rounds. */
+/** A change elsewhere, between two rounds. */
 export const elsewhere = (effect: Effect.Effect<unknown, BackendError.BackendError>): Tool.Tool =>
   Tool.make("elsewhere", { description: "Elsewhere", parameters: {}, execute: () => Effect.as(effect, "done") })
 

@@ -56,7 +56,7 @@ describe("a file in another encoding", () => {
     )
   }
 
-  it.effect("refuses what it can't hold, and says which character that is; binary files stay binary", () =>
+  it.effect("refuses an unencodable character by name; binary files stay binary", () =>
     Effect.gen(function* () {
       const backend = yield* withFile(latin("caf\u00e9 au lait\n"))
       const error = yield* Effect.flip(backend.edit("/a.txt", [{ old: "lait", new: "日本" }]))

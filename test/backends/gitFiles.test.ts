@@ -1,7 +1,4 @@
-/**
- * The files of git repositories are changed by no file operation unless a person approves it: whoever writes them decides
- * what programs git runs.
- */
+/** No file operation changes the files of git repositories unless a person approves it: their content decides which programs git runs. */
 import * as NodeFs from "node:fs"
 import * as NodePath from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -13,7 +10,7 @@ import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { TestChatModel } from "effect-deepagents/testing"
 import { sampled } from "../scale.ts"
 import * as Shells from "./fixtures/localShell.ts"
-import { now, plant, temporary } from "./local/temporary.ts"
+import { runNow, plant, temporary } from "./local/temporary.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
@@ -40,7 +37,7 @@ const repositories = {
 }
 
 const everything = (root: string) =>
-  now(() =>
+  runNow(() =>
     Object.fromEntries(
       NodeFs.readdirSync(root, { recursive: true, withFileTypes: true })
         .filter((entry) => entry.isFile())
@@ -54,7 +51,7 @@ const everything = (root: string) =>
 const planted = Effect.gen(function* () {
   const { root } = yield* temporary
   yield* plant(root, repositories)
-  yield* now(() => {
+  yield* runNow(() => {
     NodeFs.symlinkSync(".git", `${root}/link`)
     NodeFs.symlinkSync("../.git/config", `${root}/plain/settings`)
     NodeFs.symlinkSync("bare", `${root}/pointer`)
@@ -161,7 +158,7 @@ describe("a repository's own files", () => {
     })
   )
 
-  it.live("can be read, and what is beside them is changed freely", () =>
+  it.live("can be read, and files beside them can be changed freely", () =>
     Effect.gen(function* () {
       for (const make of makers) {
         const root = yield* planted
@@ -240,7 +237,7 @@ describe("the tools of an agent", () => {
   const patch =
     "*** Begin Patch\n*** Add File: .git/hooks/pre-commit\n+evil\n*** Update File: a.txt\n@@\n-a\n+b\n*** End Patch"
 
-  it.live("ask the approvals of the run once, and do what was approved", () =>
+  it.live("ask the approvals of the run once, and make the approved change", () =>
     Effect.gen(function* () {
       for (const [name, args, path] of [
         ["write_file", { file_path: "/.git/hooks/pre-commit", content: "good" }, "/.git/hooks/pre-commit"],
@@ -267,7 +264,7 @@ describe("the tools of an agent", () => {
     })
   )
 
-  it.live("are refused where the run has nobody to ask", () =>
+  it.live("are refused if the run has nobody to ask", () =>
     Effect.gen(function* () {
       for (const [name, args] of [
         ["write_file", { file_path: "/.git/new", content: "evil" }],

@@ -32,11 +32,11 @@ const langSmith = Effect.gen(function* () {
     const refuse = (status: number, error: string, message: string) => json({ detail: { error, message } }, status)
     if (state.fail !== undefined) return response.writeHead(state.fail.status).end(state.fail.body)
     if (request.headers["x-api-key"] !== key) return refuse(401, "Unauthorized", "no such key")
-    const sent = (): Record<string, never> => JSON.parse(body === "" ? "{}" : body)
+    const parseBody = (): Record<string, never> => JSON.parse(body === "" ? "{}" : body)
     if (url.pathname.startsWith("/box/")) {
       const path = url.searchParams.get("path") ?? ""
       if (url.pathname.endsWith("/execute")) {
-        const { command, shell: program, timeout } = sent()
+        const { command, shell: program, timeout } = parseBody()
         if (program !== "/bin/sh" || !Number.isInteger(timeout)) return refuse(422, "Invalid", "timeout")
         return void shell
           .run(command as never)

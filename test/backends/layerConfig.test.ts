@@ -27,7 +27,7 @@ const configured = (env: { readonly [name: string]: string }) =>
 const readA = Backend.Backend.use((backend) => backend.read("/a.md"))
 
 describe("layerConfig", () => {
-  it.live("reads a folder from the configuration; what is undefined is not given", () =>
+  it.live("reads a folder from the configuration; undefined counts as absent", () =>
     Effect.gen(function* () {
       const root = yield* folder
       const layer = FilesystemBackend.layerConfig({ root: Config.String("ROOT"), ripgrep: undefined })

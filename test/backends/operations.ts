@@ -1,6 +1,4 @@
-/**
- * Random operations that get in each other's way, and what each of them gives, to compare one backend with another.
- */
+/** Random operations that get in each other's way, and their results, to compare one backend with another. */
 import { Effect, Exit } from "effect"
 import type { Backend } from "effect-deepagents"
 import * as fc from "fast-check"
@@ -64,7 +62,7 @@ export const operations = fc.array(
   { minLength: 1, maxLength: 40 }
 )
 
-/** What does not depend on where files are: versions and times differ. */
+/** The parts that do not depend on the place of files: versions and times differ. */
 const bare = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value, (key, inner: unknown) =>
@@ -76,7 +74,7 @@ const bare = (value: unknown): unknown =>
     ) ?? "null"
   )
 
-/** What each operation gives, and what there is at the end. */
+/** The result of each operation, and the final state. */
 export const outcomes = (
   backend: Backend.Service,
   sequence: ReadonlyArray<Operation>

@@ -13,7 +13,7 @@ export const isAlive = (pid: number): boolean => {
 }
 
 /** Waits until a process is gone: signals take a moment to arrive, and a busy machine takes longer. */
-export const gone = (pid: number, within = 10_000) =>
+export const awaitGone = (pid: number, within = 10_000) =>
   Effect.gen(function* () {
     const until = Date.now() + within
     while (isAlive(pid) && Date.now() < until) yield* Effect.sleep("5 millis")

@@ -11,7 +11,7 @@ import { vi } from "vitest"
 import * as LocalShell from "./fixtures/localShell.ts"
 import * as machines from "./fixtures/machines.ts"
 
-/** What the SDKs were asked for, and the shell that is behind what they make. */
+/** The requests to the SDKs, and the shell behind their objects. */
 const world = vi.hoisted(() => ({
   log: [] as Array<string>,
   shell: undefined as LocalShell.LocalShell | undefined,

@@ -1,6 +1,4 @@
-/**
- * The objects of the real SDKs are what the adapters take, and the layers say what they give, need and fail with.
- */
+/** The adapters take the objects of the real SDKs, and the layers declare their results, services and errors. */
 import type { Sandbox as DaytonaSdk } from "@daytonaio/sdk"
 import type { Devbox } from "@runloop/api-client/sdk"
 import type { Sandbox as VercelSdk } from "@vercel/sandbox"

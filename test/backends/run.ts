@@ -1,6 +1,4 @@
-/**
- * A real run for tests of tools: what is done inside of one of its tool calls has its `ToolContext`.
- */
+/** A real run for tests of tools: an effect inside of one of its tool calls has its `ToolContext`. */
 import { Deferred, Effect } from "effect"
 import { Agent, Tool, type ToolContext } from "effect-deepagents"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -23,5 +21,5 @@ export const inRun = <A, E, R>(
       Effect.orDie
     )
     return yield* Deferred.await(done)
-    // The agent's needs are those of the effect without the context that the run gives.
+    // The agent needs the services of the effect without the context of the run.
   }) as Effect.Effect<A, E, Exclude<R, ToolContext.ToolContext>>

@@ -1,4 +1,4 @@
-/** What a snapshot of a sandbox is, whatever the sandbox is made of. */
+/** The invariants of a snapshot of any sandbox. */
 import { assert } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { BackendError, Sandbox } from "effect-deepagents"

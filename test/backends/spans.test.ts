@@ -57,7 +57,7 @@ describe("spans", () => {
     }).pipe(Effect.provide(files()))
   )
 
-  it.effect("are one for an operation of a composite behind rules, whatever it does below", () =>
+  it.effect("are one for an operation of a composite behind rules, with any work below", () =>
     Effect.gen(function* () {
       const backend = yield* Backend.Backend
       expect(namesOf(yield* recorded(backend.grep({ pattern: "o" })))).toEqual(["Backend.grep"])

@@ -1,6 +1,4 @@
-/**
- * The layers that are held to the conformance suite, and what can be done behind their backs.
- */
+/** The layers under the conformance suite, and actions behind their backs. */
 import { execFile, execFileSync, spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
@@ -20,7 +18,7 @@ export class Folder extends Context.Service<Folder, { readonly root: string; rea
   "test/Folder"
 ) {}
 
-/** Where there is room in memory, so that nothing waits for a disk; else the usual place. */
+/** A folder in memory if there is room, so that nothing waits for a disk; else the usual place. */
 const temporary = ((): string => {
   const shared = "/dev/shm"
   const found = fs.existsSync(shared) ? fs.statfsSync(shared) : undefined
@@ -179,7 +177,7 @@ export const huge: Subject.Huge<Folder> = {
 /** Folders for whose shells this machine is closed: they run as nobody. */
 const closed = new Set<string>()
 
-/** {@link deny} for what does everything by a shell: that takes back the rights that the process gave away. */
+/** {@link deny} for backends that do everything by a shell: it takes back the rights that the process gave away. */
 export const denyShell = (folderPath: string): Effect.Effect<void, never, Folder | Scope.Scope> =>
   Effect.flatMap(Folder, ({ root }) =>
     Effect.acquireRelease(
@@ -236,7 +234,7 @@ const pieces = (root: string, command: string) =>
     )
   )
 
-/** Reads or writes as whoever the folder is for. */
+/** Reads or writes as the owner of the folder. */
 const asWhoever = <A>(root: string, act: () => A) =>
   Effect.try(() => {
     const { uid } = by(root) as { readonly uid?: number }

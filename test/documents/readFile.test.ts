@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { FileTools } from "effect-deepagents/backends"
 import { Documents } from "effect-deepagents/documents"
-import { after, type Call, edit, read } from "../backends/converse.ts"
+import { after, type Call, edit, readCall } from "../backends/converse.ts"
 import * as make from "./make.ts"
 
 const file = (name: string) => new Uint8Array(readFileSync(new URL(`files/${name}`, import.meta.url)))
@@ -26,9 +26,9 @@ describe("read_file of documents", () => {
     Effect.gen(function* () {
       const bytes = yield* make.pdf(["Page one", "Page two", "Page three"])
       const [first, rest, third] = yield* answersOf({ "/a.pdf": bytes }, [
-        read("/a.pdf", { limit: 2 }),
-        read("/a.pdf", { offset: 3 }),
-        read("/a.pdf", { page: 3 })
+        readCall("/a.pdf", { limit: 2 }),
+        readCall("/a.pdf", { offset: 3 }),
+        readCall("/a.pdf", { page: 3 })
       ])
       assert.include(
         first,
@@ -47,9 +47,9 @@ describe("read_file of documents", () => {
   it.effect("counts from the end, of documents and of texts", () =>
     Effect.gen(function* () {
       const [docx, text, most] = yield* answersOf({ "/a.docx": file("python-docx.docx"), "/t.txt": "a\nb\nc\n" }, [
-        read("/a.docx", { offset: -2 }),
-        read("/t.txt", { offset: -2 }),
-        read("/t.txt", { offset: -20 })
+        readCall("/a.docx", { offset: -2 }),
+        readCall("/t.txt", { offset: -2 }),
+        readCall("/t.txt", { offset: -20 })
       ])
       assert.match(docx ?? "", /^ 205\tAda \| 36\n 206\tAfter the break\n\[.*lines 205–206; this is the end\]/)
       assert.include(text, "   2\tb\n   3\tc")
@@ -63,10 +63,10 @@ describe("read_file of documents", () => {
       const html = "<!doctype html>\n<p>Hello"
       const mail = "From: a@b.c\nSubject: S\n\nHello"
       const [source, page, letter, raw] = yield* answersOf({ "/a.html": html, "/m.eml": mail }, [
-        read("/a.html"),
-        read("/a.html", { raw: false }),
-        read("/m.eml"),
-        read("/m.eml", { raw: true })
+        readCall("/a.html"),
+        readCall("/a.html", { raw: false }),
+        readCall("/m.eml"),
+        readCall("/m.eml", { raw: true })
       ])
       assert.include(source, "   2\t<p>Hello")
       assert.include(page, "   1\tHello\n[the text of this page")
@@ -79,9 +79,9 @@ describe("read_file of documents", () => {
     Effect.gen(function* () {
       const mail = "From: a@b.c\n\nHello"
       const [, refused, , done] = yield* answersOf({ "/m.eml": mail }, [
-        read("/m.eml"),
+        readCall("/m.eml"),
         edit("/m.eml", "Hello", "Bye"),
-        read("/m.eml", { raw: true }),
+        readCall("/m.eml", { raw: true }),
         edit("/m.eml", "Hello", "Bye")
       ])
       assert.include(refused, "ERROR")
@@ -93,7 +93,7 @@ describe("read_file of documents", () => {
     Effect.gen(function* () {
       const [locked, broken] = yield* answersOf(
         { "/p.pdf": file("password.pdf"), "/a.docx": file("python-docx.docx").subarray(0, 9_000) },
-        [read("/p.pdf"), read("/a.docx")]
+        [readCall("/p.pdf"), readCall("/a.docx")]
       )
       assert.include(locked, "ERROR /p.pdf can't be read as a PDF: it needs a password")
       assert.include(broken, "ERROR /a.docx can't be read as a Word document: it is no whole archive")
@@ -102,7 +102,7 @@ describe("read_file of documents", () => {
 
   it.effect("reads a document whose name says something else", () =>
     Effect.gen(function* () {
-      const [text] = yield* answersOf({ "/a.docx": file("openpyxl.xlsx") }, [read("/a.docx")])
+      const [text] = yield* answersOf({ "/a.docx": file("openpyxl.xlsx") }, [readCall("/a.docx")])
       assert.include(text, '--- sheet "Prices" ---')
     })
   )
@@ -111,7 +111,7 @@ describe("read_file of documents", () => {
 it.effect("a recording is given to the model as it is", () =>
   Effect.gen(function* () {
     const wav = Uint8Array.from(Buffer.from("RIFF\0\0\0\0WAVEfmt \0\0", "latin1"))
-    const { answers } = yield* after({ "/a.wav": wav }, [[read("/a.wav")]], { supportsVision: false })
+    const { answers } = yield* after({ "/a.wav": wav }, [[readCall("/a.wav")]], { supportsVision: false })
     const [, block] = answers[0]?.content ?? []
     assert.deepInclude(block, { type: "file", name: "a.wav" })
   })

@@ -19,7 +19,7 @@ const text = (path: string) =>
   )
 
 describe("a shell over any backend", () => {
-  it.live("what a command writes is in the backend, and what is in the backend is there for a command", () =>
+  it.live("commands and the backend see each other's files", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.Sandbox
       yield* sandbox.write("/in.txt", "b\na\nz 😀\n")
@@ -156,14 +156,14 @@ describe("a shell over any backend", () => {
         output: "/d\ninput\na b 'c'\nerr\n",
         truncated: false
       })
-      const seen = (yield* run(
+      const output = (yield* run(
         "env; cat /etc/passwd /proc/self/environ; ls /; echo ~; curl http://localhost; node -e 1; python3 -c 1"
       )).output
       for (const [name, value] of Object.entries(process.env)) {
-        if (value !== undefined && value.length > 12 && name !== "A") expect(seen).not.toContain(value)
+        if (value !== undefined && value.length > 12 && name !== "A") expect(output).not.toContain(value)
       }
-      expect(seen).not.toContain("root:")
-      expect(seen).toContain("curl: command not found")
+      expect(output).not.toContain("root:")
+      expect(output).toContain("curl: command not found")
       expect(yield* Effect.flip(run("id", { cwd: "/none" }))).toMatchObject({ reason: { _tag: "NotFound" } })
       expect(yield* Effect.flip(run("id", { cwd: "/../x" }))).toMatchObject({ reason: { _tag: "OutsideRoot" } })
       expect((yield* run("X=1; f() { echo f; }; cd d")).exitCode).toBe(0)
@@ -172,7 +172,7 @@ describe("a shell over any backend", () => {
   )
 
   it.live(
-    "what goes on for too long is ended",
+    "ends a command that runs too long",
     () =>
       Effect.gen(function* () {
         for (const command of [
@@ -226,7 +226,7 @@ describe("a shell over any backend", () => {
   )
 
   it.live(
-    "what is said in one long line, or told in one, costs by its length",
+    "one long line, of input or output, costs by its length",
     () =>
       Effect.gen(function* () {
         const limit = "5 seconds"

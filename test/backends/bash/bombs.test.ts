@@ -1,7 +1,4 @@
-/**
- * Whatever a command does, it is over at its time, and this process goes on meanwhile. The findings that led to this
- * froze the process for minutes, or took all of its memory.
- */
+/** Any command is over at its time, and this process goes on meanwhile. The findings that led to this froze the process for minutes, or took all of its memory. */
 import * as fs from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
@@ -79,17 +76,17 @@ const run = (command: string, options?: Sandbox.ExecuteOptions) =>
 
 const megabyte = 1024 * 1024
 
-/** The memory of processes that this one started, where the system says so. */
+/** The memory of processes that this one started, if the system tells. */
 const memoryOfChildren = (): ReadonlyArray<number> =>
   fs.existsSync("/proc/self/stat")
     ? fs.readdirSync("/proc").flatMap((name) => {
         if (!/^\d+$/.test(name) || !fs.existsSync(`/proc/${name}/stat`)) return []
-        const [, , ...fields] = read(`/proc/${name}/stat`).split(/\) | /)
+        const [, , ...fields] = readProcess(`/proc/${name}/stat`).split(/\) | /)
         return Number(fields[1]) === process.pid ? [Number(fields[21]) * 4096] : []
       })
     : []
 
-const read = (file: string): string => {
+const readProcess = (file: string): string => {
   try {
     return fs.readFileSync(file, "utf8")
   } catch {

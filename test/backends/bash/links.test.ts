@@ -80,7 +80,7 @@ describe("links", () => {
   }
 
   it.live(
-    "a link looks like a link, and leads where it leads",
+    "a link looks like a link, and leads to its target",
     () =>
       Effect.gen(function* () {
         const commands: ReadonlyArray<readonly [command: string, output: string]> = [
@@ -139,7 +139,7 @@ describe("links", () => {
   )
 
   it.live(
-    "what a command began and gave up is dropped with it",
+    "an abandoned write of a command is dropped with it",
     () =>
       Effect.gen(function* () {
         const seen = yield* unhandled

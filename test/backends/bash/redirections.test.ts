@@ -53,7 +53,7 @@ const refusals: ReadonlyArray<readonly [command: string, output: string, exitCod
 ]
 
 describe("redirections", () => {
-  it.live("one that is refused fails its command, and the line goes on", () =>
+  it.live("a refused one fails its command, and the line goes on", () =>
     Effect.gen(function* () {
       for (const [command, output, exitCode = 0] of refusals) {
         expect([command, yield* run(command)]).toEqual([command, { output, exitCode, truncated: false }])
@@ -62,7 +62,7 @@ describe("redirections", () => {
     }).pipe(Effect.provide(shell))
   )
 
-  it.live("one that is not refused writes what it should", () =>
+  it.live("an allowed one writes its output", () =>
     Effect.gen(function* () {
       const commands: ReadonlyArray<readonly [command: string, output: string]> = [
         ["echo x > n; echo y >> n; cat n", "x\ny\n"],
@@ -84,7 +84,7 @@ describe("redirections", () => {
     }).pipe(Effect.provide(shell))
   )
 
-  it.live("output comes while the line runs, and means what it meant", () =>
+  it.live("output comes while the line runs, in the right channels", () =>
     Effect.gen(function* () {
       const sandbox = yield* Sandbox.Sandbox
       const events = yield* Stream.runCollect(sandbox.executeStream("echo 1; echo 2 >&2; echo 3"))
@@ -121,7 +121,7 @@ describe("redirections", () => {
   )
 
   it.live(
-    "a command that is over its time says what it wrote until then",
+    "a command that is over its time fails with its output until then",
     () =>
       Effect.gen(function* () {
         const late: ReadonlyArray<readonly [command: string, detail: string | undefined]> = [

@@ -1,7 +1,4 @@
-/**
- * A program with commands in bubblewrap, to be run as somebody, and to be killed. It says what descriptors and rights a
- * command has, then runs one for long.
- */
+/** A program with commands in bubblewrap, to be run as another user, and to be killed. It prints the descriptors and rights of a command, then runs a long one. */
 import { Effect } from "effect"
 import * as OsSandbox from "effect-deepagents/backends/OsSandbox"
 

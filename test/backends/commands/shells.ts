@@ -1,4 +1,4 @@
-/** Runs command lines by a real bash: to see what it makes of them, and what they change. */
+/** Runs command lines by a real bash, to compare its reading and their effects. */
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import {
@@ -21,7 +21,7 @@ const bash = spawnSync("/bin/sh", ["-c", "command -v bash"]).stdout.toString().t
 
 const temporary = (): string => realpathSync(mkdtempSync(join(tmpdir(), "deepagents-commands-")))
 
-/** The commands of each line, as bash runs them: a program is not found, and what it was called with is written down. */
+/** The commands of each line, as bash runs them: a program is not found, and its arguments are written down. */
 export const commandsByBash = (lines: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> => {
   const folder = temporary()
   const file = join(folder, "lines")
@@ -93,7 +93,7 @@ export const digestOf = (folder: string): string => {
   return hash.digest("hex")
 }
 
-/** Runs lines one after another, in a namespace in which only the folder can be written. Gives what they wrote. */
+/** Runs lines one after another, in a namespace in which only the folder can be written. Returns their output. */
 export const runLines = (folder: string, lines: ReadonlyArray<string>): string => {
   const script = `mount --bind "$PWD" "$PWD" && mount -o remount,bind,ro / && cd "$PWD" || exit 99
     ${lines.map((line) => `timeout 10 bash -c ${quote(line)} </dev/null`).join("\n")}
@@ -110,5 +110,5 @@ export const runLines = (folder: string, lines: ReadonlyArray<string>): string =
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The real paths of what a path stands for. */
+/** The real paths behind a path. */
 export const look = (path: string): ReadonlyArray<string> => globSync(path).map((one) => realpathSync(one))

@@ -1,4 +1,4 @@
-/** Containers on a real engine: what they reach, their limits, and how long they live. */
+/** Containers on a real engine: their reach, their limits and their lifetimes. */
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
@@ -157,7 +157,7 @@ describeContainers("DockerSandbox", () => {
       })
     )
 
-    it.effect("one that is kept is adopted, by two at once too, and woken", () =>
+    it.effect("a kept container is adopted, by two at once too, and woken", () =>
       Effect.gen(function* () {
         const socket = yield* Engine
         const root = yield* folder

@@ -42,7 +42,7 @@ const link = (at: string, to: string) =>
     subjects.host.link(at, to === root || to.startsWith(`${root}/`) ? `/workspace${to.slice(root.length)}` : to)
   )
 
-/** What is beside the folder is not in the container, so links to it are not found, whatever they name. */
+/** Files beside the folder are not in the container, so links to them lead nowhere. */
 const isBesideFolder = ({ name }: { readonly name: string }) => name.startsWith("a link out of the root leads nowhere")
 
 const again = Effect.map(

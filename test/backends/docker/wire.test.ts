@@ -1,4 +1,4 @@
-/** What goes over the wire to a container engine: frames of output, cut anywhere, and archives. */
+/** The wire to a container engine: frames of output, cut anywhere, and archives. */
 import { execFileSync } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
@@ -58,7 +58,7 @@ describe("frames", () => {
 })
 
 describe("an archive", () => {
-  it("is read by tar, whatever its content and its length", () => {
+  it("is read by tar, with any content and length", () => {
     for (const length of [0, 1, 511, 512, 513, 70_000]) {
       const content = Uint8Array.from({ length }, (_, index) => (index * 31) % 256)
       const input = archiveOf(".ed-1.0", content, { uid: 1234, gid: 5 })

@@ -27,7 +27,7 @@ export const text = (maxLength = 60): fc.Arbitrary<string> =>
     )
     .map((parts) => parts.join(""))
 
-/** Bytes that are often text, and sometimes have what is no UTF-8 or a NUL in it. */
+/** Bytes that are often text, and sometimes have invalid UTF-8 or a NUL. */
 export const bytes = (maxLength = 60): fc.Arbitrary<Uint8Array> =>
   fc
     .array(

@@ -17,13 +17,13 @@ import { escapes, type Recipe, sends, sockets } from "./recipes.ts"
 
 process.env["ISOLATE_SECRET"] = canary
 
-const opened = (more: Omit<OsSandbox.Options, "root"> = {}) =>
+const openBox = (more: Omit<OsSandbox.Options, "root"> = {}) =>
   Effect.gen(function* () {
     const { outside, root } = yield* folders
     return { root, outside, box: yield* OsSandbox.make({ root, ripgrep: false, ...more }) }
   })
 
-/** Fills in a recipe, and runs it: what it says has neither the canary nor a success in it. */
+/** Fills in a recipe, and runs it: its output has neither the canary nor a success. */
 const tryRecipe = (
   box: Sandbox.Service,
   { command, name }: Recipe,
@@ -76,7 +76,7 @@ describeIsolated("commands in bubblewrap", () => {
     "reach the folder at its own path, an own /tmp that stays, and an own home",
     () =>
       Effect.gen(function* () {
-        const { box, outside, root } = yield* opened()
+        const { box, outside, root } = yield* openBox()
         const said = yield* box.execute("pwd; echo one > made; echo two > /tmp/kept; echo $HOME; touch ~/x; id -u")
         assert.strictEqual(said.output, `${root}\n/tmp/home\n${process.getuid?.()}\n`)
         assert.strictEqual(fs.readFileSync(path.join(root, "made"), "utf8"), "one\n")
@@ -190,7 +190,7 @@ describeIsolated("commands in bubblewrap", () => {
   )
 
   it.live(
-    "read what is named, and change what is named",
+    "read and change the named paths",
     () =>
       Effect.gen(function* () {
         const { outside, root } = yield* folders
@@ -213,12 +213,12 @@ describeIsolated("commands in bubblewrap", () => {
     "find no way to the files, the processes and the kernel of the machine",
     () =>
       Effect.gen(function* () {
-        const { box, outside } = yield* opened()
+        const { box, outside } = yield* openBox()
         const places = { outside, pid: process.pid }
         yield* Effect.forEach(sampled(escapes), (recipe) => tryRecipe(box, recipe, places), { concurrency: 2 })
         assert.deepStrictEqual(fs.readdirSync(outside), ["secret.txt"])
         assert.deepStrictEqual(fs.readdirSync(path.dirname(outside)).toSorted(), ["outside", "root"])
-        // Nothing that was opened for writing is what isolates: the next command runs.
+        // No writable file isolates the next command: it runs.
         assert.strictEqual((yield* box.execute("echo on")).output, "on\n")
       }),
     60_000
@@ -228,7 +228,7 @@ describeIsolated("commands in bubblewrap", () => {
     "send no byte to a listener of the machine, by any kind of socket",
     () =>
       Effect.gen(function* () {
-        const { box, outside } = yield* opened()
+        const { box, outside } = yield* openBox()
         const { places, seen } = yield* listeners(outside)
         const all = [...sends, ...sockets]
         yield* Effect.forEach(sampled(all), (recipe) => tryRecipe(box, recipe, { ...places, outside }), {
@@ -254,8 +254,8 @@ describeIsolated("commands in bubblewrap", () => {
     "make none of the filtered system calls",
     () =>
       Effect.gen(function* () {
-        const { box } = yield* opened()
-        // All arguments are 0: what is not filtered succeeds, or fails by its arguments.
+        const { box } = yield* openBox()
+        // All arguments are 0: an unfiltered call succeeds, or fails by its arguments.
         const script = [
           "import ctypes, os",
           "libc = ctypes.CDLL(None, use_errno=True)",
@@ -283,7 +283,7 @@ describeIsolated("commands in bubblewrap", () => {
     "reach the servers of each other, and end with all that they started",
     () =>
       Effect.gen(function* () {
-        const { box, root } = yield* opened()
+        const { box, root } = yield* openBox()
         const word = `left-${process.pid}`
         const server = `require("http").createServer((a, b) => b.end("served")).listen(8124, () => require("fs").writeFileSync("up", ""))`
         const serving = yield* Effect.forkScoped(box.execute(`node -e '${server}' ${word}`, { timeout: "30 seconds" }))
@@ -302,7 +302,7 @@ describeIsolated("commands in bubblewrap", () => {
     "are asked to end before they are killed",
     () =>
       Effect.gen(function* () {
-        const { box, root } = yield* opened()
+        const { box, root } = yield* openBox()
         const trap = "trap 'echo asked > asked; exit' TERM; touch up; while :; do sleep 0.05; done"
         const running = yield* Effect.forkScoped(box.execute(trap))
         yield* until(() => fs.existsSync(path.join(root, "up")))
@@ -313,10 +313,10 @@ describeIsolated("commands in bubblewrap", () => {
   )
 
   it.live(
-    "do not decide what program isolates them",
+    "do not decide which program isolates them",
     () =>
       Effect.gen(function* () {
-        const { box, outside, root } = yield* opened()
+        const { box, outside, root } = yield* openBox()
         for (const name of ["bwrap", "nsenter", "prlimit", "sh"]) {
           fs.writeFileSync(path.join(root, name), `#!/bin/sh\ntouch ${outside}/ran\n`, { mode: 0o755 })
         }
@@ -366,7 +366,7 @@ describeIsolated("commands in bubblewrap", () => {
   )
 
   it.live(
-    "are isolated for users who are not the superuser",
+    "are isolated for users other than the superuser",
     () =>
       Effect.gen(function* () {
         const { outside, root } = yield* folders
@@ -443,7 +443,7 @@ describeIsolated("commands in bubblewrap", () => {
 
   it.live("have limits", () =>
     Effect.gen(function* () {
-      const { box } = yield* opened({ limits: { fileBytes: 10_000, openFiles: 50 } })
+      const { box } = yield* openBox({ limits: { fileBytes: 10_000, openFiles: 50 } })
       const { output } = yield* box.execute("ulimit -n; ulimit -c; (head -c 20000 /dev/zero > big) 2>&-; wc -c < big")
       assert.match(output, /^50\n0\n.*\n?10000\n$/)
     })

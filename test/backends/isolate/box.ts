@@ -32,7 +32,7 @@ export const folders = Effect.acquireRelease(
   ({ root }) => Effect.sync(() => fs.rmSync(path.dirname(root), { recursive: true, force: true }))
 )
 
-/** The command lines of all processes of this machine that have a word in them, without those of this process. */
+/** The command lines of all processes of this machine with a given word, without those of this process. */
 export const processesWith = (word: string): ReadonlyArray<string> =>
   fs.readdirSync("/proc").flatMap((id) => {
     if (!/^\d+$/.test(id) || Number(id) === process.pid) return []
@@ -45,6 +45,6 @@ export const processesWith = (word: string): ReadonlyArray<string> =>
     }
   })
 
-/** Waits for what takes a moment. The test's own limit ends it. */
+/** Waits for a condition. The test's own limit ends it. */
 export const until = (holds: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (holds() ? Effect.void : Effect.andThen(Effect.sleep("20 millis"), until(holds))))

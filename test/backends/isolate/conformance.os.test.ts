@@ -10,7 +10,7 @@ process.env[secret] = "must not be seen"
 const layer = inFolder((root) => OsSandbox.layer({ root, ripgrep: false }))
 
 describeIsolated.concurrent("in bubblewrap", () => {
-  // The files are those of `FilesystemBackend`, which is held to all of it.
+  // The files belong to `FilesystemBackend`, which passes all of it.
   const files = BackendConformance.suite({ layer, ...onDiskAgain }).filter((_, index) => index % 8 === 0)
   holds("files", files)
   holds("commands", BackendConformance.sandboxSuite({ layer, secret, processes: true, streams: true }))

@@ -9,7 +9,7 @@ import * as NodeEgress from "effect-deepagents/net/NodeEgress"
 import * as NodeNetwork from "effect-deepagents/net/NodeNetwork"
 import { canary, describeIsolated, folders } from "./box.ts"
 
-/** An "internet" of this machine, which keeps what it gets. */
+/** An "internet" of this machine, which keeps its requests. */
 const internet = Effect.acquireRelease(
   Effect.promise(
     () =>
@@ -84,7 +84,7 @@ describeIsolated("the network of commands in bubblewrap", () => {
     40_000
   )
 
-  it.live("is none without it, and says so", () =>
+  it.live("is closed without egress, and says so", () =>
     Effect.gen(function* () {
       const { root } = yield* folders
       const box = yield* OsSandbox.make({ root, ripgrep: false })

@@ -21,12 +21,12 @@ import { isFull, sampled } from "../../scale.ts"
 import { describeIsolated, folders, until } from "./box.ts"
 import { controls, encodings, leaks } from "./leaks.ts"
 
-/** One canary for each place: the folder's own file, the secret by name, and what is outside of the folder. */
+/** One canary for each place: the folder's own file, the secret by name, and a file outside of the folder. */
 const inFolder = "CANARY-folder-41d7"
 const byName = "CANARY-by-name-9b20"
 const beside = "CANARY-beside-c3f8"
 
-/** Tells whether a canary is in some bytes, as it is or by any of the encodings, behind whatever else. */
+/** Tells whether a canary is in some bytes, plain or in any of the encodings, behind any other bytes. */
 const has = (bytes: string, canary: string): boolean =>
   bytes.includes(canary) ||
   (bytes.match(/[\w+/=-]{8,}/g) ?? []).some((word) =>
@@ -136,7 +136,7 @@ const open = (root: string, net: { readonly allowed: string; readonly own: strin
   return Layer.merge(box, NodeWebReader.layer()).pipe(Layer.provideMerge(gate))
 }
 
-/** The agent of both tests: commands and files stay in the sandbox, so they never ask; what goes out of it does. */
+/** The agent of both tests: commands and files stay in the sandbox, so they never ask; outgoing calls do. */
 const agent = Agent.make({
   name: "coder",
   prompt: "You work on this repository.",
@@ -173,7 +173,7 @@ const resultsOf = (messages: ReadonlyArray<Message.Message>) =>
     message.role === "tool" ? [{ isError: message.isError, text: Message.text(message) }] : []
   )
 
-const once = (calls: ReadonlyArray<Call>) => {
+const callOnce = (calls: ReadonlyArray<Call>) => {
   const left = [...calls]
   return () => {
     const next = left.shift()
@@ -181,7 +181,7 @@ const once = (calls: ReadonlyArray<Call>) => {
   }
 }
 
-/** Does what any text of a tool says: lines that begin with `DO`. */
+/** Obeys any text of a tool: lines that begin with `DO`. */
 const obeying = () => {
   const seen = new Set<string>()
   const left: Array<Call> = [{ name: "read_file", arguments: { file_path: "README.md" } }]
@@ -204,7 +204,7 @@ const runLines = (file: string) =>
 
 const batch = 50
 
-/** Programs of recipes and tasks that this machine lacks: what names them is left out. `.ci/run` installs all of them. */
+/** Programs of recipes and tasks that this machine lacks: lines with them are left out. `.ci/run` installs all of them. */
 const missing = "curl wget socat busybox xxd perl make openssl ssh scp git node npm python3 setsid"
   .split(" ")
   .filter((program) => spawnSync("sh", ["-c", `command -v ${program}`]).status !== 0)
@@ -368,7 +368,7 @@ describeIsolated("an injected agent with a shell", () => {
         const open_ = [...net.allowed.got, ...net.own.got].join("\n")
         for (const canary of [byName, beside]) assert.isFalse(has(open_, canary), canary)
         assert.deepStrictEqual(fs.readdirSync(outside).toSorted(), [".netrc", ".ssh", "listener", "secret.txt"])
-        // The model saw no secret either, and what went around the sandbox was asked about.
+        // The model saw no secret either, and calls around the sandbox were asked about.
         const said = JSON.stringify(messages)
         for (const canary of [byName, beside]) assert.notInclude(said, canary)
         assert.lengthOf(asked, fetches.length)
@@ -429,7 +429,7 @@ describeIsolated("an injected agent with a shell", () => {
         const asked: Array<string> = []
         yield* Effect.gen(function* () {
           for (const { calls, prompt } of sampled(tasks).filter(({ calls }) => canRun(JSON.stringify(calls)))) {
-            const ended = yield* run(prompt, once(calls))
+            const ended = yield* run(prompt, callOnce(calls))
             asked.push(...ended.asked)
             const results = resultsOf(ended.messages)
             assert.lengthOf(results, calls.length, prompt)

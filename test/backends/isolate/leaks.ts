@@ -1,7 +1,7 @@
 /**
- * A thousand ways to send what a command can read: published classes of exfiltration, as channel, encoding, source and
- * trigger. Each is a command line of its own. Channels with `reaches` get through where a network is: a test tries that
- * too, so that a recipe which never could leak does not count.
+ * A thousand ways to send a command's data: published classes of exfiltration, as channel, encoding, source and trigger.
+ * Each is a command line of its own. Channels with `reaches` get through with a network: a test tries that too, so that a
+ * recipe which never could leak does not count.
  */
 import type { Recipe } from "./recipes.ts"
 
@@ -100,7 +100,7 @@ const channels: ReadonlyArray<Channel> = [
   ...indirect.map((command) => ({ command, reaches: false }))
 ]
 
-/** What is sent: the folder's own file is in each. */
+/** The sent data: each has the folder's own file. */
 const sources = [
   "cat .env",
   "cat .env {outside}/secret.txt",
@@ -190,7 +190,7 @@ export const leaks: ReadonlyArray<Recipe> = [
   .slice(0, 1_000)
   .map((command, index) => ({ name: `leak ${index}`, command }))
 
-/** The channels and triggers that get through where a network is. */
+/** The channels and triggers that get through with a network. */
 export const controls: ReadonlyArray<string> = [
   ...channels
     .filter(({ reaches }) => reaches)

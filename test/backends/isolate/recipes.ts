@@ -105,12 +105,12 @@ export const sockets: ReadonlyArray<Recipe> = [
   "getent hosts example.com && echo OPENED"
 ].map((command) => ({ name: `sockets: ${command}`, command }))
 
-const named = (kind: string, commands: ReadonlyArray<string>): ReadonlyArray<Recipe> =>
+const makeRecipes = (kind: string, commands: ReadonlyArray<string>): ReadonlyArray<Recipe> =>
   commands.map((command) => ({ name: `${kind}: ${command}`, command }))
 
 /** Ways to the files, the processes and the kernel of the machine. */
 export const escapes: ReadonlyArray<Recipe> = [
-  ...named("reads", reads),
-  ...named("writes", writes),
-  ...named("processes", processes)
+  ...makeRecipes("reads", reads),
+  ...makeRecipes("writes", writes),
+  ...makeRecipes("processes", processes)
 ]

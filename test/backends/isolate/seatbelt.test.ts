@@ -9,7 +9,7 @@ import { folders } from "./box.ts"
 const plain = { binds: [], node: "/usr/local/bin/node", port: undefined, temporary: "/private/tmp/box" } as const
 
 /** Reads the expressions of a profile: lists of words and texts, as `sandbox-exec` does. */
-const read = (profile: string): ReadonlyArray<string> => {
+const parseProfile = (profile: string): ReadonlyArray<string> => {
   const found: Array<string> = []
   let depth = 0
   let isText = false
@@ -27,11 +27,11 @@ const read = (profile: string): ReadonlyArray<string> => {
   return found
 }
 
-const writes = (profile: string) => read(profile).filter((one) => /^\((?:allow|deny) .*file-write/.test(one))
+const writes = (profile: string) => parseProfile(profile).filter((one) => /^\((?:allow|deny) .*file-write/.test(one))
 
 describe("the profile for macOS", () => {
   it("refuses all that it does not name, and has no network", () => {
-    const rules = read(makeProfile(plain))
+    const rules = parseProfile(makeProfile(plain))
     assert.deepStrictEqual(rules.slice(0, 2), ["(version 1)", "(deny default)"])
     assert.isFalse(rules.some((one) => one.includes("network")))
     assert.isFalse(rules.some((one) => one.includes("/Users") || one.includes('(subpath "/")')))
@@ -77,8 +77,8 @@ describe("the profile for macOS", () => {
   it("is not changed by the name of a folder", () => {
     const names = ['/a") (allow default) ("', "/a\\", '/a\\") (allow network*) (x "', "/a\n(allow default)", "relative"]
     const binds = names.map((name) => ({ path: name, access: "write" }) as const)
-    const expected = read(makeProfile(plain)).length
-    const rules = read(makeProfile({ ...plain, binds }))
+    const expected = parseProfile(makeProfile(plain)).length
+    const rules = parseProfile(makeProfile({ ...plain, binds }))
     const inner = { path: "/work/odd\nname", access: "read" } as const
     assert.notInclude(makeProfile({ ...plain, binds: [{ path: "/work", access: "write" }, inner] }), '"/work"')
     // Names with a control character, and relative ones, are left out.

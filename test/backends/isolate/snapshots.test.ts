@@ -23,13 +23,13 @@ describeIsolated("a snapshot of a folder", () => {
   )
 
   it.live(
-    "has nothing of what is beside the folder, and is not there if it fails",
+    "has nothing from beside the folder, and is not there if it fails",
     () =>
       Effect.gen(function* () {
         const { outside, root } = yield* folders
         fs.symlinkSync(outside, path.join(root, "link"))
         const box = yield* OsSandbox.make({ root, snapshots: outside, ripgrep: false })
-        // What a command does meanwhile leads the copy nowhere.
+        // A command's changes meanwhile lead the copy nowhere.
         const swapping = "while :; do mkdir -p d; touch d/secret.txt; rm -r d; ln -s ../outside d; rm d; done"
         yield* Effect.forkScoped(box.execute(swapping, { timeout: "30 seconds" }))
         const made = yield* Effect.exit(box.snapshot)

@@ -1,6 +1,4 @@
-/**
- * What only a folder of a real machine can get wrong; the rest is in the conformance suite.
- */
+/** Mistakes that only a folder of a real machine allows; the rest is in the conformance suite. */
 import * as NodeFs from "node:fs"
 import * as NodePath from "node:path"
 import { fileURLToPath } from "node:url"
@@ -13,14 +11,14 @@ import { BackendConformance } from "effect-deepagents/testing/conformance"
 import { inJail } from "../../../src/backends/internal/local/files.ts"
 import * as Jail from "../../../src/backends/internal/local/jail.ts"
 import { folder, inFolder, onDiskAgain } from "../conformance.ts"
-import { now, plant, rgPath, system, temporary } from "./temporary.ts"
+import { runNow, plant, rgPath, system, temporary } from "./temporary.ts"
 
 const tagOf = <A>(effect: Effect.Effect<A, BackendError.BackendError>): Effect.Effect<string> =>
   Effect.match(effect, { onSuccess: () => "Success", onFailure: (error) => error.reason._tag })
 
 const isRoot = process.getuid?.() === 0
 const isLinux = process.platform === "linux"
-const names = (folder: string) => now(() => NodeFs.readdirSync(folder).toSorted())
+const names = (folder: string) => runNow(() => NodeFs.readdirSync(folder).toSorted())
 
 const opened = Effect.gen(function* () {
   const folders = yield* temporary
@@ -79,7 +77,7 @@ describe("a folder that is only read", () => {
       ]
       for (const one of refused) assert.strictEqual(yield* tagOf<unknown>(one), "PermissionDenied")
       assert.deepStrictEqual(yield* names(root), [".env", "a.txt", "src"])
-      assert.strictEqual(yield* now(() => NodeFs.readFileSync(`${root}/a.txt`, "utf8")), "hit")
+      assert.strictEqual(yield* runNow(() => NodeFs.readFileSync(`${root}/a.txt`, "utf8")), "hit")
     })
   )
 })
@@ -101,9 +99,9 @@ describe("the root", () => {
       const { outside, root } = yield* temporary
       yield* plant(root, { "a/file.txt": "text" })
       const alias = `${root}/../alias`
-      yield* now(() => NodeFs.symlinkSync(`${root}/a`, alias))
+      yield* runNow(() => NodeFs.symlinkSync(`${root}/a`, alias))
       const backend = yield* FilesystemBackend.make({ root: alias })
-      yield* now(() => {
+      yield* runNow(() => {
         NodeFs.unlinkSync(alias)
         NodeFs.symlinkSync(outside, alias)
       })
@@ -122,10 +120,10 @@ describe("the root", () => {
       const mark = `${root}/ran`
       yield* plant(root, { "bin/rg": `#!/bin/sh\ntouch ${mark}\n`, "file.txt": "text" })
       yield* plant(outside, { rg: `#!/bin/sh\ntouch ${mark}\n` })
-      yield* now(() => [`${root}/bin/rg`, `${outside}/rg`].forEach((program) => NodeFs.chmodSync(program, 0o755)))
+      yield* runNow(() => [`${root}/bin/rg`, `${outside}/rg`].forEach((program) => NodeFs.chmodSync(program, 0o755)))
       const search = (path: string) =>
         Effect.acquireUseRelease(
-          now(() => {
+          runNow(() => {
             const before = { path: process.env["PATH"] ?? "", folder: process.cwd() }
             process.env["PATH"] = path
             process.chdir(root)
@@ -133,7 +131,7 @@ describe("the root", () => {
           }),
           () => Effect.flatMap(FilesystemBackend.make({ root }), (backend) => backend.grep({ pattern: "text" })),
           ({ folder, path: before }) =>
-            now(() => {
+            runNow(() => {
               process.chdir(folder)
               process.env["PATH"] = before
             })
@@ -152,7 +150,7 @@ describe("links", () => {
     it.live(`to another process's root lead nowhere, and to a file that is not there yet make it (${kind})`, () =>
       Effect.gen(function* () {
         const { backend, outside, root } = yield* make
-        yield* now(() => {
+        yield* runNow(() => {
           NodeFs.symlinkSync("/proc/self/root", `${root}/proc`)
           NodeFs.symlinkSync("later.txt", `${root}/dangling`)
         })
@@ -172,9 +170,9 @@ describe("links", () => {
   it.live("are refused before anything outside is looked at", () =>
     Effect.gen(function* () {
       const { backend, outside, root } = yield* opened
-      // Whoever looks at it, waits for it to be mounted, or is noticed: here, it has its time of access changed.
+      // Any look at it waits for its mount, or is noticed: here, by its changed time of access.
       yield* plant(outside, { "trap/file.txt": "text" })
-      yield* now(() => {
+      yield* runNow(() => {
         NodeFs.symlinkSync(`${outside}/trap`, `${root}/out`)
         NodeFs.utimesSync(`${outside}/trap`, new Date(0), new Date(0))
       })
@@ -194,7 +192,7 @@ describe("links", () => {
 /** Swaps a folder and a link to the outside as fast as it can. */
 const swapping = (root: string, outside: string) =>
   Effect.acquireRelease(
-    now(() => {
+    runNow(() => {
       const code = `
         const fs = require("node:fs")
         const { root, outside } = require("node:worker_threads").workerData
@@ -268,7 +266,7 @@ describe.runIf(isLinux)("a folder that is swapped for a link all the time", () =
         yield* plant(root, { "file.txt": "inside\n" })
         yield* system("mkfifo", `${root}/pipe`)
         yield* Effect.acquireRelease(
-          now(() => {
+          runNow(() => {
             const code = `
               const fs = require("node:fs")
               const { root, outside } = require("node:worker_threads").workerData
@@ -316,7 +314,7 @@ describe.runIf(isLinux)("a folder that is swapped for a link all the time", () =
   )
 })
 
-describe("what is no regular file", () => {
+describe("irregular files", () => {
   it.live("is neither read nor written, and nobody waits for it", () =>
     Effect.gen(function* () {
       const { backend, root } = yield* opened
@@ -342,7 +340,7 @@ describe("what is no regular file", () => {
       yield* plant(root, { "a/file.txt": "text", "b/file.txt": "text", "c/file.txt": "text" })
       yield* plant(outside, { ignore: "*\n" })
       yield* system("mkfifo", `${root}/a/.gitignore`)
-      yield* now(() => {
+      yield* runNow(() => {
         NodeFs.symlinkSync("/dev/zero", `${root}/b/.gitignore`)
         NodeFs.symlinkSync(`${outside}/ignore`, `${root}/c/.gitignore`)
       })
@@ -357,11 +355,11 @@ describe("what is no regular file", () => {
 })
 
 describe("writes", () => {
-  it.live("keep the mode and the owner of what they replace", () =>
+  it.live("keep the mode and the owner of the replaced file", () =>
     Effect.gen(function* () {
       const { backend, root } = yield* opened
       yield* plant(root, { "run.sh": "#!/bin/sh\n", "private.txt": "x" })
-      yield* now(() => {
+      yield* runNow(() => {
         NodeFs.chmodSync(`${root}/run.sh`, 0o755)
         NodeFs.chmodSync(`${root}/private.txt`, 0o600)
         if (isRoot) NodeFs.chownSync(`${root}/private.txt`, 1234, 4321)
@@ -427,7 +425,7 @@ describe("writes", () => {
     })
   )
 
-  it.live("that must make a file never replace one, whoever else makes it at the same time", () =>
+  it.live("that must make a file never replace one, against any other writer", () =>
     Effect.gen(function* () {
       const { root } = yield* temporary
       const backends = yield* Effect.forEach(Array.from({ length: 8 }), () => FilesystemBackend.make({ root }))
@@ -446,7 +444,7 @@ describe("writes", () => {
     })
   )
 
-  it.live("what a crash left behind is shown to nobody, and goes with its folder", () =>
+  it.live("shows nobody the leftovers of a crash, and removes them with their folder", () =>
     Effect.gen(function* () {
       const { backend, root } = yield* opened
       const leftover = `.effect-deepagents-${"0".repeat(32)}`
@@ -471,9 +469,9 @@ describe("versions", () => {
       const seen = new Set<string>()
       const version = Effect.map(backend.read("/file.txt"), (read) => void seen.add(read.version))
       yield* version
-      yield* now(() => NodeFs.writeFileSync(`${root}/file.txt`, "three"))
+      yield* runNow(() => NodeFs.writeFileSync(`${root}/file.txt`, "three"))
       yield* version
-      yield* now(() => {
+      yield* runNow(() => {
         NodeFs.writeFileSync(`${root}/other.txt`, "threE")
         NodeFs.renameSync(`${root}/other.txt`, `${root}/file.txt`)
       })
@@ -484,7 +482,7 @@ describe("versions", () => {
     })
   )
 
-  it.live("that a write gives is the one that the file has", () =>
+  it.live("a write returns the file's version", () =>
     Effect.gen(function* () {
       const { backend } = yield* opened
       const written = yield* backend.write("/file.txt", "one")
@@ -505,7 +503,7 @@ const disk = (options: string) =>
     return root
   })
 
-describe.runIf(isRoot && isLinux)("what the system refuses", () => {
+describe.runIf(isRoot && isLinux)("refusals of the system", () => {
   it.live("a full disk is Unavailable, says so, and leaves the old file and nothing else", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=64k")
@@ -546,7 +544,7 @@ describe.runIf(isRoot && isLinux)("what the system refuses", () => {
       Effect.gen(function* () {
         const { root } = yield* temporary
         yield* plant(root, { "theirs.txt": "old" })
-        yield* now(() => {
+        yield* runNow(() => {
           for (let at = root; at !== "/tmp" && at !== "/"; at = NodePath.dirname(at)) NodeFs.chmodSync(at, 0o777)
           NodeFs.chmodSync(`${root}/theirs.txt`, 0o644)
         })
@@ -569,7 +567,7 @@ describe("large files", () => {
         const { backend, root } = yield* opened
         const line = `${"x".repeat(99)}\n`
         const chunk = line.repeat(40_000)
-        yield* now(() => {
+        yield* runNow(() => {
           const fd = NodeFs.openSync(`${root}/huge.txt`, "w")
           for (let part = 0; part < 75; part++) NodeFs.writeSync(fd, chunk)
           NodeFs.closeSync(fd)
@@ -617,7 +615,7 @@ describe("names", () => {
       ]
       yield* plant(root, Object.fromEntries([...shown, "back\\slash", "~tilde"].map((name) => [name, "text"])))
       if (isLinux) {
-        yield* now(() =>
+        yield* runNow(() =>
           NodeFs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x66, 0xff, 0xfe])]), "text")
         )
       }

@@ -1,16 +1,14 @@
-/**
- * Commands as real processes: what is kept of their output, and that they end.
- */
+/** Commands as real processes: their kept output, and their ends. */
 import { spawn } from "node:child_process"
 import * as NodeFs from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { Backend, type BackendError, Sandbox } from "effect-deepagents"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
-import { gone, isAlive, pidIn } from "../processes.ts"
-import { now, plant, system, temporary } from "./temporary.ts"
+import { awaitGone, isAlive, pidIn } from "../processes.ts"
+import { runNow, plant, system, temporary } from "./temporary.ts"
 
-const opened = (options: Partial<LocalShell.Options> = {}) =>
+const openShell = (options: Partial<LocalShell.Options> = {}) =>
   Effect.gen(function* () {
     const { outside, root } = yield* temporary
     const sandbox = yield* LocalShell.make({ root, ripgrep: false, ...options })
@@ -28,9 +26,9 @@ const reasonOf = <A, R>(effect: Effect.Effect<A, BackendError.BackendError, R>) 
   Effect.map(Effect.flip(effect), ({ reason }) => reason._tag)
 
 describe("execute", () => {
-  it.live("gives what was written to both channels in the order in which it was, and the exit code", () =>
+  it.live("returns the output of both channels in the order of its writing, and the exit code", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened()
+      const { sandbox } = yield* openShell()
       const command = "for i in 1 2 3 4 5 6 7 8 9; do echo o$i; echo e$i >&2; done; exit 3"
       const expected = Array.from({ length: 9 }, (_, index) => `o${index + 1}\ne${index + 1}\n`).join("")
       assert.deepStrictEqual(yield* sandbox.execute(command), { output: expected, exitCode: 3, truncated: false })
@@ -39,7 +37,7 @@ describe("execute", () => {
 
   it.live("does so even if it is all there before anything is read", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       const command = "touch ready; sleep 0.1; for i in 1 2 3; do echo o$i; echo e$i >&2; done"
       const fiber = yield* Effect.forkChild(sandbox.execute(command))
       while (!NodeFs.existsSync(`${root}/ready`)) yield* Effect.sleep("5 millis")
@@ -51,7 +49,7 @@ describe("execute", () => {
 
   it.live("gives 128 + n for a command that a signal ended", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened()
+      const { sandbox } = yield* openShell()
       assert.strictEqual((yield* sandbox.execute("kill -9 $$")).exitCode, 137)
       assert.strictEqual((yield* sandbox.execute("kill -TERM $$")).exitCode, 143)
     })
@@ -59,18 +57,18 @@ describe("execute", () => {
 
   it.live("takes a command that begins with a dash for a command", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened()
+      const { sandbox } = yield* openShell()
       assert.strictEqual((yield* sandbox.execute("-c 'echo x'")).exitCode, 127)
       assert.strictEqual((yield* sandbox.execute("'--version'")).exitCode, 127)
     })
   )
 
-  it.live("passes little of the environment on, and what it is told to", () =>
+  it.live("passes on little of the environment, and the given variables", () =>
     Effect.gen(function* () {
       const { sandbox } = yield* Effect.acquireRelease(
-        now(() => void (process.env["SECRET_KEY"] = "s3cret")),
-        () => now(() => void delete process.env["SECRET_KEY"])
-      ).pipe(Effect.andThen(opened({ env: { set: { LAYER: "l", BOTH: "l" } } })))
+        runNow(() => void (process.env["SECRET_KEY"] = "s3cret")),
+        () => runNow(() => void delete process.env["SECRET_KEY"])
+      ).pipe(Effect.andThen(openShell({ env: { set: { LAYER: "l", BOTH: "l" } } })))
       const { output } = yield* sandbox.execute("env", { env: { CALL: "c", BOTH: "c" } })
       const variables = new Map(
         output
@@ -89,9 +87,9 @@ describe("execute", () => {
 
   it.live("runs in the root, or a folder of it; never out of it", () =>
     Effect.gen(function* () {
-      const { outside, root, sandbox } = yield* opened()
+      const { outside, root, sandbox } = yield* openShell()
       yield* plant(root, { "a/b/": "", "file.txt": "x" })
-      yield* now(() => {
+      yield* runNow(() => {
         NodeFs.symlinkSync(outside, `${root}/out`)
         NodeFs.symlinkSync("a/b", `${root}/in`)
       })
@@ -107,7 +105,7 @@ describe("execute", () => {
 
   it.live("closes stdin, or gives it; a command need not read it", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened()
+      const { sandbox } = yield* openShell()
       assert.strictEqual((yield* sandbox.execute("cat; echo end")).output, "end\n")
       assert.strictEqual((yield* sandbox.execute("cat", { stdin: "häl\nlo" })).output, "häl\nlo")
       const large = "x".repeat(5_000_000)
@@ -118,9 +116,9 @@ describe("execute", () => {
     })
   )
 
-  it.live("puts characters together wherever they are cut, and shows what is none", () =>
+  it.live("joins characters that are cut anywhere, and shows invalid ones", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened()
+      const { sandbox } = yield* openShell()
       const command = "printf '\\360\\237'; sleep 0.05; printf '\\230\\200'; printf '\\377|\\303'"
       assert.strictEqual((yield* sandbox.execute(command)).output, "😀\uFFFD|\uFFFD")
     })
@@ -128,7 +126,7 @@ describe("execute", () => {
 
   it.live("runs two commands at a time", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       const wait = (mine: string, other: string) =>
         sandbox.execute(`touch ${mine}; while [ ! -e ${other} ]; do sleep 0.01; done; echo ${mine}`, {
           cwd: "/",
@@ -145,7 +143,7 @@ describe("execute", () => {
 
   it.live.runIf(NodeFs.existsSync("/bin/bash"))("by another shell, if that is what is wanted", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened({ shell: "/bin/bash" })
+      const { sandbox } = yield* openShell({ shell: "/bin/bash" })
       assert.strictEqual(
         (yield* sandbox.execute("echo ${BASH_VERSION:+bash} $((1+1)); echo x >&2")).output,
         "bash 2\nx\n"
@@ -157,7 +155,7 @@ describe("execute", () => {
 describe("output", () => {
   it.live("is its beginning and its end if it is too long, in characters that are whole", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened({ outputLimit: 1000 })
+      const { sandbox } = yield* openShell({ outputLimit: 1000 })
       const { output, truncated } = yield* sandbox.execute("seq 1 1000000")
       assert.isTrue(truncated)
       assert.isTrue(output.startsWith("1\n2\n3\n") && output.endsWith("999999\n1000000\n"))
@@ -175,7 +173,7 @@ describe("output", () => {
     "without end takes no more memory, and its time",
     () =>
       Effect.gen(function* () {
-        const { sandbox } = yield* opened()
+        const { sandbox } = yield* openShell()
         const before = process.memoryUsage().rss
         let peak = before
         const timer = setInterval(() => {
@@ -184,7 +182,7 @@ describe("output", () => {
         const { millis, value } = yield* timed(Effect.flip(sandbox.execute("yes", { timeout: "2 seconds" })))
         clearInterval(timer)
         assert.strictEqual(value.reason._tag, "TimedOut")
-        // What it writes in that time are gigabytes.
+        // It writes gigabytes in that time.
         assert.isBelow(peak - before, 800_000_000)
         assert.isBelow(millis, 8000)
       }),
@@ -193,9 +191,9 @@ describe("output", () => {
 })
 
 describe("a command that is over its time", () => {
-  it.live("fails with the limit, and the end of what it wrote", () =>
+  it.live("fails with the limit, and the end of its output", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened()
+      const { sandbox } = yield* openShell()
       const error = yield* Effect.flip(
         sandbox.execute("seq 1 3000; echo begun >&2; sleep 60", { timeout: "400 millis" })
       )
@@ -207,11 +205,11 @@ describe("a command that is over its time", () => {
 
   it.live("is ended with all that it started, and grandchildren that hold its pipes delay nothing", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       const command = "(sleep 60 & echo $! > inner; wait) & sleep 61 & echo $! > outer; wait"
       const { millis } = yield* timed(Effect.flip(sandbox.execute(command, { timeout: "300 millis" })))
       assert.isBelow(millis, 1800)
-      for (const name of ["inner", "outer"]) assert.isTrue(yield* gone(yield* pidIn(`${root}/${name}`)), name)
+      for (const name of ["inner", "outer"]) assert.isTrue(yield* awaitGone(yield* pidIn(`${root}/${name}`)), name)
     })
   )
 
@@ -219,19 +217,19 @@ describe("a command that is over its time", () => {
     "is killed if it does not end when it is asked to, 2 seconds later",
     () =>
       Effect.gen(function* () {
-        const { root, sandbox } = yield* opened()
+        const { root, sandbox } = yield* openShell()
         const command = "trap '' TERM; (trap '' TERM; echo $$ > shell; sleep 60; sleep 60) & wait; wait; sleep 60"
         const { millis } = yield* timed(Effect.flip(sandbox.execute(command, { timeout: "300 millis" })))
         assert.isAtLeast(millis, 2200)
         assert.isBelow(millis, 5000)
-        assert.isTrue(yield* gone(yield* pidIn(`${root}/shell`)))
+        assert.isTrue(yield* awaitGone(yield* pidIn(`${root}/shell`)))
       }),
     60_000
   )
 
-  it.live("may end in peace: what it does when it is asked to, is waited for", () =>
+  it.live("may end in peace: its actions on the signal are awaited", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       const command = "trap 'sleep 0.3; echo bye > bye; exit 0' TERM; echo ready > ready; while :; do sleep 0.05; done"
       yield* Effect.flip(sandbox.execute(command, { timeout: "500 millis" }))
       assert.isTrue(NodeFs.existsSync(`${root}/bye`))
@@ -242,7 +240,7 @@ describe("a command that is over its time", () => {
 describe("interruption", () => {
   it.live("ends the command with all that it started, before it is over itself", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       const fiber = yield* Effect.forkChild(sandbox.execute("sleep 60 & echo $! > inner; echo $$ > shell; wait"))
       const [inner, shell] = [yield* pidIn(`${root}/inner`), yield* pidIn(`${root}/shell`)]
       const { millis } = yield* timed(Fiber.interrupt(fiber))
@@ -252,26 +250,26 @@ describe("interruption", () => {
   )
 
   it.live(
-    "kills what does not want to end",
+    "kills a command that ignores the signal",
     () =>
       Effect.gen(function* () {
-        const { root, sandbox } = yield* opened()
+        const { root, sandbox } = yield* openShell()
         const fiber = yield* Effect.forkChild(
           sandbox.execute("trap '' TERM; echo $$ > shell; while :; do sleep 1; done")
         )
         const shell = yield* pidIn(`${root}/shell`)
         const { millis } = yield* timed(Fiber.interrupt(fiber))
         assert.isTrue(millis >= 1900 && millis < 4500)
-        assert.isTrue(yield* gone(shell))
+        assert.isTrue(yield* awaitGone(shell))
       }),
     60_000
   )
 })
 
-describe("what a command leaves in the background", () => {
+describe("processes that a command leaves in the background", () => {
   it.live("does not keep it from being over, and is ended", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       const { millis, value } = yield* timed(sandbox.execute("sleep 60 & echo $! > pid; echo started"))
       const pid = yield* pidIn(`${root}/pid`)
       assert.deepStrictEqual(value, {
@@ -281,13 +279,13 @@ describe("what a command leaves in the background", () => {
         left: [`sleep (pid ${pid})`]
       })
       assert.isBelow(millis, 1500)
-      assert.isTrue(yield* gone(pid))
+      assert.isTrue(yield* awaitGone(pid))
     })
   )
 
-  it.live("is named at the end, by the program and not by what it is called from; what ends in a moment is not", () =>
+  it.live("are named at the end, by their programs; short-lived ones are not", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened()
+      const { sandbox } = yield* openShell()
       const many = "for i in 1 2 3 4 5 6 7; do nohup sleep 60 >/dev/null 2>&1 & done; exit 3"
       const [ended] = yield* Stream.runCollect(
         Stream.filter(sandbox.executeStream(many), ({ _tag }) => _tag === "Exited")
@@ -303,12 +301,12 @@ describe("what a command leaves in the background", () => {
 
   it.live("does not delay it, even out of its group with its pipes in hand", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       const command =
         "setsid sh -c 'echo $$ > pid; exec sleep 60' & while [ ! -s pid ]; do sleep 0.01; done; echo started"
       const { millis, value } = yield* timed(sandbox.execute(command))
       const pid = yield* pidIn(`${root}/pid`)
-      yield* Effect.addFinalizer(() => now(() => void process.kill(pid, "SIGKILL")))
+      yield* Effect.addFinalizer(() => runNow(() => void process.kill(pid, "SIGKILL")))
       assert.strictEqual(value.output, "started\n")
       assert.isBelow(millis, 1500)
     })
@@ -318,7 +316,7 @@ describe("what a command leaves in the background", () => {
     "writes on without end, and the command is over all the same, with all that it wrote itself",
     () =>
       Effect.gen(function* () {
-        const { sandbox } = yield* opened({ outputLimit: 10_000_000 })
+        const { sandbox } = yield* openShell({ outputLimit: 10_000_000 })
         const { millis, value } = yield* timed(
           sandbox.execute(
             "seq 1 50000; (trap '' TERM; touch on; exec yes) & while [ ! -e on ]; do sleep 0.01; done; exit 7",
@@ -345,11 +343,11 @@ describe("what a command leaves in the background", () => {
         assert.isBelow(executed.millis, 1500)
         const first = yield* pidIn(`${root}/first`)
         assert.isTrue(isAlive(first))
-        assert.isTrue(yield* gone(first, 4000))
+        assert.isTrue(yield* awaitGone(first, 4000))
         yield* sandbox.execute(command("second"))
         const { millis } = yield* timed(Scope.close(scope, Exit.void))
         const second = yield* pidIn(`${root}/second`)
-        assert.isTrue(yield* gone(second, 500))
+        assert.isTrue(yield* awaitGone(second, 500))
         assert.isBelow(millis, 1500)
       }),
     60_000
@@ -357,10 +355,10 @@ describe("what a command leaves in the background", () => {
 
   it.live("is ended when the shell is, whether somebody reads on or not", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       const run = Stream.runForEach(sandbox.executeStream("sleep 60 & echo $! > pid; echo started"), () => Effect.never)
       const fiber = yield* Effect.forkChild(run)
-      assert.isTrue(yield* gone(yield* pidIn(`${root}/pid`)))
+      assert.isTrue(yield* awaitGone(yield* pidIn(`${root}/pid`)))
       yield* Fiber.interrupt(fiber)
     })
   )
@@ -369,7 +367,7 @@ describe("what a command leaves in the background", () => {
 describe("executeStream", () => {
   it.live("keeps the channels apart, gives all as it comes, and then the end", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened()
+      const { sandbox } = yield* openShell()
       const first = Date.now()
       const events = yield* Stream.runCollect(
         sandbox
@@ -392,7 +390,7 @@ describe("executeStream", () => {
     "is as fast as it is read: a command that writes waits, and loses nothing",
     () =>
       Effect.gen(function* () {
-        const { root, sandbox } = yield* opened()
+        const { root, sandbox } = yield* openShell()
         const command =
           "for i in $(seq 1 60); do head -c 500000 /dev/zero; echo $i > progress; done; echo done > progress"
         const before = process.memoryUsage().rss
@@ -417,10 +415,10 @@ describe("executeStream", () => {
   )
 
   it.live(
-    "gives what is in the pipes when the command is over already",
+    "gives the rest of the pipes when the command is over already",
     () =>
       Effect.gen(function* () {
-        const { root, sandbox } = yield* opened()
+        const { root, sandbox } = yield* openShell()
         // More than is buffered here, and less than the pipe holds beside it: the command ends while nobody reads.
         const wait = "while [ ! -e go ]; do sleep 0.01; done"
         const command = `printf x; ${wait}; head -c 1100000 /dev/zero; touch done`
@@ -428,7 +426,7 @@ describe("executeStream", () => {
         yield* Stream.runForEach(sandbox.executeStream(command), (event) =>
           Effect.gen(function* () {
             if (event._tag === "Output") total += event.text.length
-            yield* now(() => NodeFs.writeFileSync(`${root}/go`, ""))
+            yield* runNow(() => NodeFs.writeFileSync(`${root}/go`, ""))
             while (!NodeFs.existsSync(`${root}/done`)) yield* Effect.sleep("20 millis")
             // A busy machine gives many small pieces: only the first one waits.
             if (total === 1) yield* Effect.sleep("50 millis")
@@ -441,36 +439,36 @@ describe("executeStream", () => {
 
   it.live("left early, ends the command", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       const { millis, value } = yield* timed(
         Stream.runCollect(sandbox.executeStream("echo $$ > pid; echo one; sleep 60").pipe(Stream.take(1)))
       )
       assert.strictEqual(value.length, 1)
       assert.isBelow(millis, 1500)
-      assert.isTrue(yield* gone(yield* pidIn(`${root}/pid`)))
+      assert.isTrue(yield* awaitGone(yield* pidIn(`${root}/pid`)))
     })
   )
 
   it.live("ends in time even if nobody reads it any more", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       const run = Stream.runForEach(
         sandbox.executeStream("echo $$ > pid; yes", { timeout: "300 millis" }),
         () => Effect.never
       )
       const fiber = yield* Effect.forkChild(run)
-      assert.isTrue(yield* gone(yield* pidIn(`${root}/pid`), 3000))
+      assert.isTrue(yield* awaitGone(yield* pidIn(`${root}/pid`), 3000))
       yield* Fiber.interrupt(fiber)
     })
   )
 
   it.live("fails with TimedOut, after what came", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* opened()
+      const { sandbox } = yield* openShell()
       const seen: Array<string> = []
       const error = yield* Effect.flip(
         Stream.runForEach(sandbox.executeStream("echo one; sleep 60", { timeout: "300 millis" }), (event) =>
-          now(() => void seen.push(event._tag === "Output" ? event.text : "end"))
+          runNow(() => void seen.push(event._tag === "Output" ? event.text : "end"))
         )
       )
       assert.deepStrictEqual([seen, error.reason, error.detail], [["one\n"], { _tag: "TimedOut", limit: 300 }, "one\n"])
@@ -478,10 +476,10 @@ describe("executeStream", () => {
   )
 })
 
-describe("what can't be started", () => {
+describe("commands that can't be started", () => {
   it.live("is a failure that says why", () =>
     Effect.gen(function* () {
-      const { root, sandbox } = yield* opened()
+      const { root, sandbox } = yield* openShell()
       for (const options of [{ env: { A: "a\0b" } }, {}]) {
         const command = options.env === undefined ? "echo a\0b" : "true"
         assert.strictEqual(yield* reasonOf(sandbox.execute(command, options)), "Unsupported")
@@ -503,7 +501,7 @@ describe("what can't be started", () => {
     "leaves no processes and no open files behind, nor do commands",
     () =>
       Effect.gen(function* () {
-        const { sandbox } = yield* opened()
+        const { sandbox } = yield* openShell()
         const descriptors = () => NodeFs.readdirSync("/proc/self/fd").length
         yield* sandbox.execute("true")
         const before = descriptors()
@@ -541,7 +539,7 @@ describe("the layer", () => {
 })
 
 describe("a process that is killed", () => {
-  it.live("ends its commands, and what they started, within two seconds", () =>
+  it.live("ends its commands, and their processes, within two seconds", () =>
     Effect.gen(function* () {
       const { root } = yield* temporary
       const child = spawn(
@@ -558,8 +556,8 @@ describe("a process that is killed", () => {
       const inner = yield* pidIn(`${root}/inner`)
       assert.isTrue(isAlive(outer) && isAlive(inner))
       child.kill("SIGKILL")
-      assert.isTrue(yield* gone(outer))
-      assert.isTrue(yield* gone(inner))
+      assert.isTrue(yield* awaitGone(outer))
+      assert.isTrue(yield* awaitGone(inner))
       assert.isFalse(NodeFs.existsSync(`${root}/late`))
     })
   )

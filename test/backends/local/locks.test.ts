@@ -10,7 +10,7 @@ import type { Backend } from "effect-deepagents"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { scaled } from "../../scale.ts"
-import { now, plant, temporary } from "./temporary.ts"
+import { runNow, plant, temporary } from "./temporary.ts"
 
 const edits = scaled(400)
 
@@ -40,7 +40,7 @@ const counting = (root: string) =>
         resume(Effect.succeed(child))
       }, 20)
     }),
-    (child) => now(() => child.kill("SIGKILL"))
+    (child) => runNow(() => child.kill("SIGKILL"))
   )
 
 describe("two layers of one process", () => {
@@ -57,7 +57,7 @@ describe("two layers of one process", () => {
       Effect.gen(function* () {
         const { root } = yield* temporary
         yield* plant(root, { "d/shared.txt": open })
-        yield* now(() => {
+        yield* runNow(() => {
           NodeFs.symlinkSync(root, NodePath.join(root, "../link"))
           NodeFs.symlinkSync("d", NodePath.join(root, "to-d"))
         })
@@ -103,7 +103,7 @@ describe("two layers of one process", () => {
 })
 
 describe("several processes", () => {
-  it.live("one that is killed while it writes keeps nobody waiting", () =>
+  it.live("a process killed while it writes keeps nobody waiting", () =>
     Effect.gen(function* () {
       const { root } = yield* temporary
       yield* plant(root, { "count.txt": "0" })
@@ -117,7 +117,7 @@ describe("several processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("one that has much to write lets others have their turn", () =>
+  it.live("a process with much to write lets others have their turn", () =>
     Effect.gen(function* () {
       const { root } = yield* temporary
       yield* plant(root, { "count.txt": "0" })

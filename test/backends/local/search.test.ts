@@ -1,6 +1,4 @@
-/**
- * Searches with ripgrep find what our own search finds, whatever the files, their names and the pattern are.
- */
+/** Searches with ripgrep find the same as our own search, for any files, names and patterns. */
 import * as NodeFs from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Result } from "effect"
@@ -13,8 +11,8 @@ import * as Jail from "../../../src/backends/internal/local/jail.ts"
 import { translate } from "../../../src/backends/internal/local/regex.ts"
 import { argumentsFor } from "../../../src/backends/internal/local/ripgrep.ts"
 import { isFull, scaled } from "../../scale.ts"
-import { gone, isAlive, pidIn } from "../processes.ts"
-import { now, plant, rgPath, temporary } from "./temporary.ts"
+import { awaitGone, isAlive, pidIn } from "../processes.ts"
+import { runNow, plant, rgPath, temporary } from "./temporary.ts"
 
 const both = Effect.gen(function* () {
   const { root } = yield* temporary
@@ -37,7 +35,7 @@ const piece = fc.oneof(
 
 const invalid = fc.constantFrom([0xff], [0xe2, 0x82], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf0, 0x9f], [0])
 
-/** Text; sometimes with bytes in it that are none, at the beginning or too late for the file to be called binary. */
+/** Text; sometimes with invalid bytes, at the beginning or too late for the file to be called binary. */
 const content = fc
   .record({
     text: fc.array(piece, { maxLength: 40 }),
@@ -242,12 +240,12 @@ describe("grep", () => {
             fc.asyncProperty(tree, fc.array(query, { minLength: 4, maxLength: 8 }), (files, queries) =>
               Effect.runPromise(
                 Effect.gen(function* () {
-                  yield* now(() => {
+                  yield* runNow(() => {
                     NodeFs.rmSync(root, { recursive: true })
                     NodeFs.mkdirSync(root)
                   })
                   yield* plant(root, files)
-                  yield* now(() => NodeFs.symlinkSync("..", `${root}/link`))
+                  yield* runNow(() => NodeFs.symlinkSync("..", `${root}/link`))
                   for (const asked of queries) {
                     const [left, right] = [yield* outcome(quick.grep(asked)), yield* outcome(plain.grep(asked))]
                     assert.deepStrictEqual(left, right, JSON.stringify(asked))
@@ -315,7 +313,7 @@ describe("grep", () => {
     )
   }
 
-  it.live("leaves out what ignore files name: files, folders, what is deeper, and takes in again what they say", () =>
+  it.live("leaves out ignored files and folders and their children, and takes in re-included ones", () =>
     Effect.gen(function* () {
       const { plain, quick, root } = yield* both
       yield* plant(root, {
@@ -358,16 +356,16 @@ describe("grep", () => {
     })
   )
 
-  it.live("heeds no configuration of ripgrep, nor what the environment says", () =>
+  it.live("heeds no configuration of ripgrep, nor the environment's", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* temporary
       yield* plant(root, { "a.txt": "needle", ".rgignore": "a.txt", ".ignore": "a.txt", ".git/info/exclude": "a.txt" })
       yield* plant(outside, { config: "--invert-match\n" })
       const backend = yield* FilesystemBackend.make({ root, ripgrep: rgPath })
       const { files } = yield* Effect.acquireUseRelease(
-        now(() => void (process.env["RIPGREP_CONFIG_PATH"] = `${outside}/config`)),
+        runNow(() => void (process.env["RIPGREP_CONFIG_PATH"] = `${outside}/config`)),
         () => backend.grep({ pattern: "needle", mode: "files" }),
-        () => now(() => void delete process.env["RIPGREP_CONFIG_PATH"])
+        () => runNow(() => void delete process.env["RIPGREP_CONFIG_PATH"])
       )
       assert.deepStrictEqual(
         files.map(({ path }) => path),
@@ -387,7 +385,7 @@ describe("grep", () => {
       }
       for (const [title, program] of Object.entries(programs)) {
         yield* plant(outside, { [title]: `#!/bin/sh\n${program}\n` })
-        yield* now(() => NodeFs.chmodSync(`${outside}/${title}`, 0o755))
+        yield* runNow(() => NodeFs.chmodSync(`${outside}/${title}`, 0o755))
         const backend = yield* FilesystemBackend.make({ root, ripgrep: `${outside}/${title}` })
         const { files } = yield* backend.grep({ pattern: "needle" })
         assert.deepStrictEqual(
@@ -400,7 +398,7 @@ describe("grep", () => {
     })
   )
 
-  it.live("reads nothing outside, whatever becomes of the files that ripgrep names before they are read", () =>
+  it.live("reads nothing outside, through any change of the files that ripgrep names before they are read", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* temporary
       yield* plant(outside, { "folder/file.txt": "needle", "deep/sub/file.txt": "needle" })
@@ -418,11 +416,11 @@ describe("grep", () => {
       }
       for (const [title, program] of Object.entries(programs)) {
         for (const name of ["sub", "deep"]) {
-          yield* now(() => NodeFs.rmSync(`${root}/${name}`, { recursive: true, force: true }))
+          yield* runNow(() => NodeFs.rmSync(`${root}/${name}`, { recursive: true, force: true }))
         }
         yield* plant(root, { "sub/file.txt": "hay", "deep/sub/file.txt": "hay", "top.txt": "needle" })
         yield* plant(outside, { rg: `#!/bin/sh\n${program}; printf './top.txt\\0'\n` })
-        yield* now(() => NodeFs.chmodSync(`${outside}/rg`, 0o755))
+        yield* runNow(() => NodeFs.chmodSync(`${outside}/rg`, 0o755))
         const backend = yield* FilesystemBackend.make({ root, ripgrep: `${outside}/rg` })
         const { files } = yield* backend.grep({ pattern: "needle" })
         assert.deepStrictEqual(
@@ -459,12 +457,12 @@ describe("grep", () => {
     })
   )
 
-  it.live("lists names that are text, beside names that are none and look like them", () =>
+  it.live("lists names that are text, beside similar invalid ones", () =>
     Effect.gen(function* () {
       const { quick, root } = yield* both
       yield* plant(root, { "\uFFFD": "text", "a\uFFFD": "text", b: "text" })
-      yield* now(() => NodeFs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff])]), "bytes"))
-      yield* now(() => NodeFs.mkdirSync(Buffer.concat([Buffer.from(`${root}/a`), Buffer.from([0xfe])])))
+      yield* runNow(() => NodeFs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff])]), "bytes"))
+      yield* runNow(() => NodeFs.mkdirSync(Buffer.concat([Buffer.from(`${root}/a`), Buffer.from([0xfe])])))
       const paths = ["/a\uFFFD", "/b", "/\uFFFD"]
       const pathsOf = ({ entries }: Backend.Listing) => entries.map(({ path }) => path)
       assert.deepStrictEqual(pathsOf(yield* quick.ls("/")), paths)
@@ -477,24 +475,24 @@ describe("grep", () => {
       const { outside, root } = yield* temporary
       const program = `#!/bin/sh\necho $$ > ${outside}/pid\nexec sleep 60\n`
       yield* plant(outside, { slow: program })
-      yield* now(() => NodeFs.chmodSync(`${outside}/slow`, 0o755))
+      yield* runNow(() => NodeFs.chmodSync(`${outside}/slow`, 0o755))
       const backend = yield* FilesystemBackend.make({ root, ripgrep: `${outside}/slow` })
       const running = yield* Effect.forkChild(backend.grep({ pattern: "needle" }))
       const pid = yield* pidIn(`${outside}/pid`)
       assert.isTrue(isAlive(pid))
       yield* Fiber.interrupt(running)
-      assert.isTrue(yield* gone(pid))
+      assert.isTrue(yield* awaitGone(pid))
     })
   )
 
   it.live(
-    "looks into a file of one endless line without much memory, and finds what is elsewhere",
+    "looks into a file of one endless line without much memory, and finds matches elsewhere",
     () =>
       Effect.gen(function* () {
         const { quick, root } = yield* both
         yield* plant(root, { "a.txt": "n33dle\n" })
         yield* plant(root, { sparse: "" })
-        yield* now(() => NodeFs.truncateSync(`${root}/sparse`, 3 * 1024 ** 3))
+        yield* runNow(() => NodeFs.truncateSync(`${root}/sparse`, 3 * 1024 ** 3))
         const found = yield* quick.grep({ pattern: "n.{2}dle", regex: true })
         assert.deepStrictEqual(
           found.files.map(({ path }) => path),
@@ -518,7 +516,7 @@ describe("glob", () => {
   )
 
   it.live(
-    "finds what a walk one after the other finds",
+    "finds the same as a sequential walk",
     () =>
       Effect.gen(function* () {
         const { quick, root } = yield* both
@@ -534,7 +532,7 @@ describe("glob", () => {
               (files, pattern, ignored, path) =>
                 Effect.runPromise(
                   Effect.gen(function* () {
-                    yield* now(() => {
+                    yield* runNow(() => {
                       NodeFs.rmSync(root, { recursive: true })
                       NodeFs.mkdirSync(root)
                     })

@@ -10,15 +10,15 @@ import { Effect } from "effect"
 export const rgPath: string = createRequire(import.meta.url)("@vscode/ripgrep").rgPath
 
 /** Runs on this machine now. */
-export const now = <A>(run: () => A): Effect.Effect<A> => Effect.sync(run)
+export const runNow = <A>(run: () => A): Effect.Effect<A> => Effect.sync(run)
 
 /** Runs a program of this machine, and gives what it wrote. */
 export const system = (program: string, ...args: ReadonlyArray<string>): Effect.Effect<string> =>
-  now(() => execFileSync(program, args, { encoding: "utf8", cwd: "/" }))
+  runNow(() => execFileSync(program, args, { encoding: "utf8", cwd: "/" }))
 
 /** A root with something beside it that must not be reached. */
 export const temporary = Effect.acquireRelease(
-  now(() => {
+  runNow(() => {
     const folder = NodeFs.realpathSync(NodeFs.mkdtempSync(NodePath.join(NodeOs.tmpdir(), "deepagents-")))
     const root = NodePath.join(folder, "root")
     const outside = NodePath.join(folder, "outside")
@@ -27,12 +27,12 @@ export const temporary = Effect.acquireRelease(
     NodeFs.writeFileSync(NodePath.join(outside, "secret.txt"), "secret\n")
     return { root, outside }
   }),
-  ({ root }) => now(() => NodeFs.rmSync(NodePath.dirname(root), { recursive: true, force: true }))
+  ({ root }) => runNow(() => NodeFs.rmSync(NodePath.dirname(root), { recursive: true, force: true }))
 )
 
 /** Writes files below a folder; a name that ends with `/` is a folder. */
 export const plant = (folder: string, files: { readonly [path: string]: string | Uint8Array }): Effect.Effect<void> =>
-  now(() => {
+  runNow(() => {
     for (const [path, content] of Object.entries(files)) {
       const real = NodePath.join(folder, path)
       NodeFs.mkdirSync(path.endsWith("/") ? real : NodePath.dirname(real), { recursive: true })

@@ -1,4 +1,4 @@
-/** Run by a test as somebody who may not write everything: says what becomes of two writes. */
+/** Run by a test as a user who may not write everything: prints the outcome of two writes. */
 import { Effect } from "effect"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 

@@ -22,17 +22,17 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { gone, isAlive, pidIn } from "../processes.ts"
+import { awaitGone, isAlive, pidIn } from "../processes.ts"
 
 const tools = FileTools.make({ execute: { background: true } })
 
-const named = (name: string) =>
+const findNamed = (name: string) =>
   tools.find((one) => one.name === name) ??
   Tool.make(name, { description: "", parameters: {}, execute: () => Effect.die(name) })
 
 /** Calls a tool in a run, and gives its text, or the message of its failure. */
 const call = (name: string, args: Json.JsonObject) =>
-  Tool.run(named(name), args).pipe(
+  Tool.run(findNamed(name), args).pipe(
     Effect.map(ToolOutput.text),
     Effect.catch((error) => Effect.succeed(`FAILED ${error.message}`))
   )
@@ -130,7 +130,7 @@ describe("a process", () => {
   it.live("is ended with all that it started, by hand or by the end of the run", () => {
     const marks = mkdtempSync(join(tmpdir(), "marks-"))
     const loop = (name: string) => `while :; do echo x > ${marks}/${name}; sleep 0.05; done`
-    /** What is still written after what is there was taken away. */
+    /** Output that is still written after the existing output was removed. */
     const alive = Effect.gen(function* () {
       for (const name of readdirSync(marks)) rmSync(join(marks, name))
       yield* Effect.sleep("300 millis")
@@ -152,7 +152,7 @@ describe("a process", () => {
     )
   })
 
-  it.live("is the one that is ended, whatever its files say", () =>
+  it.live("ends the right one, for any content of its files", () =>
     inRun((root) =>
       Effect.gen(function* () {
         const bystander = spawn("sleep", ["60"], { stdio: "ignore" })
@@ -163,7 +163,7 @@ describe("a process", () => {
         const pid = Number(readFileSync(file, "utf8"))
         writeFileSync(file, `${bystander.pid}\n`)
         assert.include(yield* call("kill_process", { id: "p1" }), "p1: it was ended")
-        assert.isTrue(yield* gone(pid))
+        assert.isTrue(yield* awaitGone(pid))
         assert.isTrue(isAlive(bystander.pid ?? 0))
       }).pipe(Effect.scoped)
     )
@@ -183,7 +183,7 @@ describe("a process", () => {
           })
           assert.strictEqual(signal, "SIGKILL")
           const pid = yield* pidIn(join(root, "pid"))
-          assert.isTrue(yield* gone(pid, 20_000))
+          assert.isTrue(yield* awaitGone(pid, 20_000))
         }),
       (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true }))
     )
@@ -201,7 +201,7 @@ describe("a process", () => {
     )
   )
 
-  it.live("is bounded: in number, and in what it writes", () =>
+  it.live("is bounded: in number, and in output", () =>
     inRun(() =>
       Effect.gen(function* () {
         yield* call("execute", { background: true, command: "sleep 60" })
@@ -245,7 +245,7 @@ describe("a process", () => {
     )
   )
 
-  it.live("of another name is not there; the folder of processes is none of git's", () =>
+  it.live("of another name is not there; git ignores the folder of processes", () =>
     inRun((root) =>
       Effect.gen(function* () {
         assert.include(yield* call("read_output", { id: "p9" }), 'FAILED there is no process "p9": none was started')
@@ -287,7 +287,7 @@ const noticesIn = (messages: ReadonlyArray<Message.Message>) =>
   )
 
 describe("the processes of a session", () => {
-  it.live("go on from run to run, and end with the session; the model is told once of one that ended", () =>
+  it.live("go on from run to run, and end with the session; the model hears once of an ended one", () =>
     inFolder((root) =>
       Effect.gen(function* () {
         const pid = yield* Effect.gen(function* () {
@@ -323,7 +323,7 @@ describe("the processes of a session", () => {
           )
           return yield* pidIn(join(root, "other"))
         }).pipe(Effect.provide(Processes.layer()))
-        assert.isTrue(yield* gone(pid))
+        assert.isTrue(yield* awaitGone(pid))
       }).pipe(Effect.provide(LocalShell.layer({ root })))
     )
   )
@@ -390,13 +390,13 @@ describe("the processes of a session", () => {
             ["p8", "npm run dev p8", "it is gone: it"]
           ]
         )
-        assert.isTrue(yield* gone(ours))
+        assert.isTrue(yield* awaitGone(ours))
         assert.deepStrictEqual(spared.map(isAlive), [true, true, true])
       }).pipe(Effect.scoped, Effect.provide(LocalShell.layer({ root })))
     )
   )
 
-  it.live("are what a command that leaves something behind is told to use", () =>
+  it.live("are named to a command that leaves something behind", () =>
     inFolder((root) =>
       Effect.gen(function* () {
         const server = 'require("http").createServer().listen(0)'

@@ -54,7 +54,7 @@ describe("decodeText", () => {
     )
   })
 
-  it("finds what is not UTF-8 behind the part that is sniffed, and a cut end, so that an edit never spoils a byte", () => {
+  it("finds bytes that are not UTF-8 behind the sniffed part, and a cut end, so that an edit never spoils a byte", () => {
     for (const tail of [[0xff], [0xe2, 0x82], [0xc0, 0x80]]) {
       const content = new Uint8Array([...new Uint8Array(9_000).fill(0x61), ...tail])
       assert.deepStrictEqual(Result.merge(decodeText("/a.bin", content)), {

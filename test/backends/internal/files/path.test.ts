@@ -68,7 +68,7 @@ describe("path.normalize", () => {
     assert.isBelow(error.path.length, 5_000)
   })
 
-  it("what it gives is normal, and normal paths stay as they are", () => {
+  it("its results are normal, and normal paths stay as they are", () => {
     fc.assert(
       fc.property(spelling, (path) => {
         Result.match(Path.normalize("read", path), {
@@ -99,7 +99,7 @@ describe("path.normalize", () => {
 })
 
 describe("path", () => {
-  it("join puts together what parent, basename and relative take apart", () => {
+  it("join reverses parent, basename and relative", () => {
     fc.assert(
       fc.property(normal, fc.array(name, { minLength: 1, maxLength: 3 }), (folder, names) => {
         const path = Path.join(folder, names.join("/"))
@@ -168,7 +168,7 @@ describe("utf8", () => {
     .array(fc.constantFrom("a", "é", "€", "😀", "\ud83d", "\ude00"), { maxLength: 8 })
     .map((all) => all.join(""))
 
-  it("utf8Length is what an encoder gives", () => {
+  it("utf8Length equals the length of an encoder's result", () => {
     fc.assert(
       fc.property(any, (text) => {
         assert.strictEqual(utf8Length(text), new TextEncoder().encode(text).length)

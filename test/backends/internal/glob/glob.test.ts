@@ -124,7 +124,7 @@ describe("globs", () => {
     })
   }
 
-  it("match what trying everything matches", () => {
+  it("match the same as trying everything", () => {
     let matched = 0
     fc.assert(
       fc.property(pattern, fc.array(path, { minLength: 1, maxLength: 8 }), (pattern, paths) => {
@@ -142,7 +142,7 @@ describe("globs", () => {
     assert.isAbove(matched, scaled(1_000))
   })
 
-  it("match what effect/Glob matches by itself", () => {
+  it("match the same as effect/Glob alone", () => {
     let matched = 0
     fc.assert(
       fc.property(pattern, fc.array(path, { minLength: 1, maxLength: 8 }), (pattern, paths) => {
@@ -194,7 +194,7 @@ describe("globs", () => {
     }
   })
 
-  it("what can't be meant is refused, with what to write", () => {
+  it("refuses a meaningless pattern with a better one", () => {
     assert.match(problem(""), /empty/)
     assert.match(problem("[a"), /\[ has no \]/)
     assert.match(problem("[[:nothing:]]"), /class/)

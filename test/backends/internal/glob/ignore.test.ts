@@ -10,7 +10,7 @@ import { scaled } from "../../../scale.ts"
 /** Ignore files by their folders. */
 type Files = { readonly [folder: string]: string }
 
-/** Asks as a walk does: from the root down, and nothing in what is ignored is asked for. */
+/** Asks as a walk does: from the root down, and never below an ignored folder. */
 const isIgnored = (files: Files, path: string): boolean => {
   const isDirectory = path.endsWith("/")
   const names = path.split("/").filter((name) => name !== "")
@@ -132,7 +132,7 @@ const makeTree = () => {
   return { root, paths }
 }
 
-/** What git says of paths, tracked or not. With a `/` at the end it would look into directories: it sees what is one. */
+/** Git's answers for paths, tracked or not. A `/` at the end would make it look into directories: it sees these itself. */
 const ignoredByGit = (root: string, paths: ReadonlyArray<string>): ReadonlySet<string> => {
   const input = paths.map((path) => `${path.replace(/\/$/, "")}\0`).join("")
   try {

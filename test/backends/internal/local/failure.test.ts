@@ -1,6 +1,4 @@
-/**
- * What the system says, as reasons: for what no test can bring about on every machine.
- */
+/** Errors of the system as reasons, for those that no test can cause on every machine. */
 import { assert, describe, it } from "@effect/vitest"
 import { fromSystem, toBackendError } from "../../../../src/backends/internal/local/failure.ts"
 

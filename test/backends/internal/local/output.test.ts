@@ -7,8 +7,8 @@ import * as Output from "../../../../src/backends/internal/local/output.ts"
 
 const text = fc.array(fc.constantFrom("a", "bc", "\n", "ä", "😀", "x".repeat(70_000)), { maxLength: 12 })
 
-describe("what is kept", () => {
-  it("is all of it, or its beginning and its end, with how much is missing; whatever the pieces", () => {
+describe("the kept output", () => {
+  it("is all of it, or its beginning and its end with the size of the gap, from any pieces", () => {
     fc.assert(
       fc.property(text, fc.nat(40), (pieces, limit) => {
         const all = pieces.join("")

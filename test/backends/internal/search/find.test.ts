@@ -26,7 +26,7 @@ const repetitive = (maxLength: number) =>
     .map((parts) => parts.map(([text, times]) => text.repeat(times)).join(""))
 
 describe("find", () => {
-  it("finds what a plain search finds, overlapping or not", () => {
+  it("finds the same as a plain search, overlapping or not", () => {
     fc.assert(
       fc.property(repetitive(6), repetitive(3), fc.boolean(), fc.nat(50), (text, needle, overlapping, from) => {
         fc.pre(needle !== "")
@@ -37,7 +37,7 @@ describe("find", () => {
     )
   })
 
-  it("finds what was cut out of the text, when the automaton has taken over too", () => {
+  it("finds a part cut out of the text, also after the automaton has taken over", () => {
     const text = `${"a".repeat(5_000)}b${"a".repeat(3_000)}bc`
     for (const needle of [`${"a".repeat(2_999)}bc`, `${"a".repeat(100)}b`, `b${"a".repeat(3_000)}b`]) {
       assert.deepStrictEqual(all(text, needle, true), naive(text, needle, true, 0))

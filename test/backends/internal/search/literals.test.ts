@@ -9,7 +9,7 @@ import { scaled } from "../../../scale.ts"
 // Loaded once, so that the properties can be plain functions.
 await Effect.runPromise(re2)
 
-const found = (query: Parameters<typeof literalsOf>[0]) => Effect.runSync(literalsOf(query))
+const findLiterals = (query: Parameters<typeof literalsOf>[0]) => Effect.runSync(literalsOf(query))
 
 const atom = fc.constantFrom(
   ..."a b k s ab foo Foo . \\d \\w \\W [ab] [^a] [a-c] [[:alpha:]] ^ $ \\b ä ß \\x41 \\141 \\. \\Qa.b\\E { a{,2} 日 \uFFFD \\pL - _ \\n".split(
@@ -51,7 +51,7 @@ describe("the literals of a pattern", () => {
         (pattern, lines, ignoreCase) => {
           const query = { pattern, regex: true, ignoreCase }
           const compiled = Effect.runSync(Effect.result(compileSearch(query)))
-          const literals = found(query)
+          const literals = findLiterals(query)
           if (Result.isFailure(compiled) || literals === undefined) return
           for (const one of lines) {
             if (!compiled.success.test(one)) continue
@@ -76,18 +76,18 @@ describe("the literals of a pattern", () => {
       ["x(?:ab)+y?", "ab"],
       ["日本|é", "日本", "é"]
     ] as const) {
-      assert.deepStrictEqual(found({ pattern, regex: true }), { texts, fold: false }, pattern)
+      assert.deepStrictEqual(findLiterals({ pattern, regex: true }), { texts, fold: false }, pattern)
     }
     const folded = { texts: ["TODO: thi"], fold: true }
-    assert.deepStrictEqual(found({ pattern: "(?i)TODO: this", regex: true }), folded)
-    assert.deepStrictEqual(found({ pattern: "TODO: this", ignoreCase: true }), folded)
-    assert.deepStrictEqual(found({ pattern: "a.b" }), { texts: ["a.b"], fold: false })
+    assert.deepStrictEqual(findLiterals({ pattern: "(?i)TODO: this", regex: true }), folded)
+    assert.deepStrictEqual(findLiterals({ pattern: "TODO: this", ignoreCase: true }), folded)
+    assert.deepStrictEqual(findLiterals({ pattern: "a.b" }), { texts: ["a.b"], fold: false })
   })
 
   it("are not known of what can do without", () => {
     for (const pattern of ["^\\s*$", "foo|\\d", "(?:foo)?", "[0-9a-f]{8}", "(", "a\\x{0}b", "q\uFFFD", "\ud800", ""]) {
-      assert.isUndefined(found({ pattern, regex: true }), pattern)
+      assert.isUndefined(findLiterals({ pattern, regex: true }), pattern)
     }
-    assert.isUndefined(found({ pattern: "k", ignoreCase: true }))
+    assert.isUndefined(findLiterals({ pattern: "k", ignoreCase: true }))
   })
 })

@@ -45,7 +45,7 @@ const naiveTest = ({ ignoreCase = false, pattern, regex = false }: Query) => {
   return (line: string) => expression.test(line)
 }
 
-/** What a text gives, by looking at all of its lines. */
+/** The matches of a text, by looking at all of its lines. */
 const naive = (content: string, query: Query): FileMatches => {
   const lines = linesOf(content)
   const test = naiveTest(query)
@@ -93,7 +93,7 @@ const query: fc.Arbitrary<Query> = fc
     )
   )
 
-/** What the language's own expressions find in linear time, too. */
+/** Patterns that the language's own expressions find in linear time, too. */
 const quick: fc.Arbitrary<Query> = fc
   .record({ mode: fc.constantFrom("content", "count", "files"), limit: fc.nat(50) }, { requiredKeys: [] })
   .chain((rest) =>
@@ -104,7 +104,7 @@ const quick: fc.Arbitrary<Query> = fc
   )
 
 describe("search", () => {
-  it("gives what looking at each line gives, for literal text and for regular expressions", () => {
+  it("gives the same as looking at each line, for literal text and for regular expressions", () => {
     let found = 0
     fc.assert(
       fc.property(text(), query, (content, query) => {
@@ -154,7 +154,7 @@ describe("search", () => {
     assert.deepStrictEqual(linesIn("a.b\nAXB\nA.B\n(", { pattern: "a.b", ignoreCase: true }), [1, 3])
   })
 
-  it("matches within a line: \\s takes no line break, ^ and $ are the line's ends, whatever they are", () => {
+  it("matches within a line: \\s takes no line break, ^ and $ are the line's ends, of any kind", () => {
     assert.deepStrictEqual(linesIn("a\nb\r\nc\rd", { pattern: "[^x]\\s*[^x]", regex: true }), [])
     assert.deepStrictEqual(linesIn("ab\r\nb\rab\n", { pattern: "^b$", regex: true }), [2])
     assert.deepStrictEqual(linesIn("b\nab\nb", { pattern: "\\Ab\\z", regex: true }), [1, 3])
@@ -275,7 +275,7 @@ describe("search, patterns", () => {
     assert.match(problem({ pattern: "(?:(?:a|b){1,30}){1,30}", regex: true }), /large/)
   })
 
-  it("never throw, whatever they are", () => {
+  it("never throw, for any pattern", () => {
     const piece = fc.constantFrom(
       ..."a|(|)|[|]|{|}|*|+|?|\\|^|$|.|-|:|P|<|>|=|!|i|m|s|U|1|,|p{L}|\\pN|\\Q|\\E|\\C|\\x{|😀".split("|"),
       "|"

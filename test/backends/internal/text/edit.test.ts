@@ -23,7 +23,7 @@ interface Cell {
 
 const cellsOf = (content: string): Array<Cell> => content.split("").map((char) => ({ char, mark: false }))
 
-/** Edits by the rules, as plainly as can be: cell by cell. Where it fails it gives the tag of the reason. */
+/** Edits by the rules, as plainly as can be: cell by cell. Returns the tag of the reason if it fails. */
 const naive = (content: string, replacements: ReadonlyArray<Backend.Replacement>) => {
   const crlf = /^(?:[^\r\n]|\r\n)*\r\n(?:[^\r\n]|\r\n)*$/.test(content)
   const cells = [...cellsOf(content), { char: "", mark: false }]
@@ -79,7 +79,7 @@ const edits = fc.tuple(content, parts, fc.boolean()).map(([content, parts, asLf]
 }))
 
 describe("edits", () => {
-  it("do what replacing cell by cell does, one after the other, or nothing", () => {
+  it("do the same as replacing cell by cell, one after the other, or nothing", () => {
     let applied = 0
     fc.assert(
       fc.property(edits, ({ content, replacements }) => {

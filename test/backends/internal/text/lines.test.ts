@@ -49,7 +49,7 @@ const window = fc.record(
 )
 
 describe("windows", () => {
-  it("a window is what taking the text apart gives", () => {
+  it("a window equals the split text", () => {
     fc.assert(
       fc.property(text(), window, (content, window) => {
         assert.deepStrictEqual(windowIn(content, window), naive(content, window))
@@ -94,7 +94,7 @@ describe("windows", () => {
     )
   })
 
-  it("says how many bytes there were, and what numbers that make no sense are taken for", () => {
+  it("counts the bytes, and corrects meaningless numbers", () => {
     const read = windowOf("é\n")
     assert.deepStrictEqual(read, {
       kind: "text",
@@ -185,7 +185,7 @@ describe("text or binary", () => {
   const padded = (length: number, ...more: ReadonlyArray<number>) =>
     new Uint8Array([...encode("x".repeat(length)), ...more])
 
-  it("a NUL or what is not UTF-8 in the first 8,192 bytes makes a file binary", () => {
+  it("a NUL or invalid UTF-8 in the first 8,192 bytes makes a file binary", () => {
     for (const [content, expected] of [
       [padded(0, 0), true],
       [padded(8_191, 0), true],
@@ -200,7 +200,7 @@ describe("text or binary", () => {
     }
   })
 
-  it("a character that the sniffed part cuts is no reason, one that the file cuts is", () => {
+  it("a character cut by the sniffed part does not count, one cut by the file does", () => {
     for (const lead of [8_189, 8_190, 8_191]) {
       assert.isFalse(isBinary(padded(lead, 0xf0, 0x9f, 0x98, 0x80)))
       assert.isFalse(isBinary(padded(lead, 0xf0, 0x9f, 0x98, 0x80, 0x0a)))

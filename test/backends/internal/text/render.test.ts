@@ -73,7 +73,7 @@ describe("renderWindow", () => {
     assert.strictEqual(render("a", { offset: 7 }), "[offset 7 is past the end; the file has 1 line]")
   })
 
-  it("says that there is nothing but whitespace", () => {
+  it("reports a file of whitespace", () => {
     assert.strictEqual(render(" \n\t\n"), "   1\t \n   2\t\t\n[the file has nothing but whitespace]")
     assert.notInclude(render(" \n\t\nx", { limit: 2 }), "whitespace")
   })
@@ -158,7 +158,7 @@ describe("renderWindow", () => {
 const entry = (path: string, more: Partial<Backend.Entry> = {}): Backend.Entry => ({ path, kind: "file", ...more })
 
 describe("listings", () => {
-  it("show what each entry is", () => {
+  it("show the kind of each entry", () => {
     const entries = [
       entry("/a", { kind: "directory" }),
       entry("/b.txt", { size: 12 }),
@@ -172,13 +172,13 @@ describe("listings", () => {
     assert.strictEqual(renderGlob({ entries: entries.slice(1, 2) }), "/b.txt")
   })
 
-  it("say that there is nothing", () => {
+  it("report an empty folder", () => {
     assert.strictEqual(renderListing({ entries: [] }), "[the directory is empty]")
     assert.strictEqual(renderGlob({ entries: [] }), "[no file matches]")
     assert.match(renderGlob({ entries: [], truncated: "time" }), /^\[there may be more: the time was up; /)
   })
 
-  it("say what was left out, and how to get at it", () => {
+  it("report omitted entries, and how to get at them", () => {
     const entries = Array.from({ length: 100 }, (_, index) => entry(`/file${index}`))
     const shown = renderListing({ entries, truncated: "limit" }, 50).split("\n")
     assert.deepStrictEqual(shown.slice(0, 7), ["/file0", "/file1", "/file2", "/file3", "/file4", "/file5", "/file6"])
@@ -204,7 +204,7 @@ describe("renderGrep", () => {
     ]
   }
 
-  it("shows lines with their numbers, what is around them, and the gaps between", () => {
+  it("shows lines with their numbers, their context, and the gaps between", () => {
     assert.strictEqual(
       renderGrep(result, { pattern: "x", context: 1 }),
       '/a:\n  1- one\n  2: x2\n  3- three\n  4: x4\n  --\n  8- eight\n  9: x9\n"/b\\nc":\n  1: x'
@@ -224,7 +224,7 @@ describe("renderGrep", () => {
     assert.notInclude(renderGrep({ files: [] }, { pattern: "a|b", regex: true }), "literal")
   })
 
-  it("never gives more than there is room for, and says what is left out", () => {
+  it("never exceeds its room, and reports omitted lines", () => {
     const files = Array.from({ length: 500 }, (_, index) => ({ path: `/f${index}`, count: 1, matches: [] }))
     const shown = renderGrep({ files, truncated: "time" }, { pattern: "x", mode: "files" }, 200)
     assert.isBelow(shown.length, 500)
