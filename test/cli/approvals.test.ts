@@ -25,7 +25,7 @@ const request = (toolName: string, args: Json.JsonObject, more?: Partial<Approva
 const permits = makePermits("/home/u/p", FileTools.make({ execute: true }))
 const run = (command: string, more?: Partial<Approval.Request>) => request("execute", { command }, more)
 
-describe("what always means", () => {
+describe('the meaning of "always"', () => {
   const learned = (...asked: ReadonlyArray<Approval.Request>) =>
     asked.map((one) => learn(one, likeOf(one, permits), "chat"))
   const isFree = (before: ReadonlyArray<LearnedRules>, now: Approval.Request) =>
@@ -137,7 +137,7 @@ describe("a dialog", () => {
     })
   })
 
-  it("fills a form: words, one of some, many of some; Enter takes nothing that was not marked", () => {
+  it("fills a form: words, one of some, many of some; Enter takes only marked options", () => {
     const answer = {
       type: "object",
       required: ["name", "one"],
@@ -162,7 +162,7 @@ describe("a dialog", () => {
     expect(keys(named.dialog, "\u001b")).toMatchObject({ decision: { _tag: "Reject" } })
   })
 
-  it("shows all of what is approved, and what can't be seen in it", () => {
+  it("shows the whole approved call, and hidden characters in it", () => {
     const lines = Dialog.announcement(run(`rm \u202E-rf /\n${"x".repeat(5_000)}\u001b[2J`), styleOf(false)).join("\n")
     expect(lines).toContain("rm ‹U+202E›-rf /")
     expect(lines).toContain("x".repeat(5_000))
@@ -171,7 +171,7 @@ describe("a dialog", () => {
 })
 
 describe("a dialog in a narrow terminal", () => {
-  it("has its keys on lines of 40 columns, whatever it is about", () => {
+  it("has its keys on lines of 40 columns, for any call", () => {
     for (const one of [
       run("npm test -- a.test.ts"),
       run(`sh ${"very-long-name-".repeat(20)}`),
@@ -224,7 +224,7 @@ describe("the reason of a question", () => {
   const notes = (toolName: string, args: Json.JsonObject, description: string) =>
     Dialog.announcement(request(toolName, args, { description }), styleOf(false)).slice(1)
 
-  it("is shown behind the call: what a command risks, and why a rule asks", () => {
+  it("is shown behind the call: the risk of a command, and the reason of a rule", () => {
     expect(notes("execute", { command: "rm -r a\nb" }, "rm -r a\nb\ndeletes: a\nText from outside.")).toEqual([
       "rm -r a",
       "b",
@@ -265,7 +265,7 @@ describe("a question for a person alone", () => {
 })
 
 describe("the desk", () => {
-  it.effect("decides what the mode says, and asks about the rest; a question is always asked", () =>
+  it.effect("decides by the mode, and asks about the rest; a question is always asked", () =>
     Effect.gen(function* () {
       const desk = makeDesk({
         mode: "auto-edit",

@@ -49,7 +49,7 @@ const makeProject = (): {
 }
 
 describe("turns of the chat", { timeout: 90_000 }, () => {
-  it("takes back what a command did after kill -9 and resume, and makes it again", async () => {
+  it("takes back a command's changes after kill -9 and resume, and makes them again", async () => {
     const { at, folder, text } = makeProject()
     const first = open(folder)
     await say(first, "sh rm -r src link; mkdir empty; printf '\\000\\001' > bin; echo new > made.txt", "The tool said:")
@@ -76,7 +76,7 @@ describe("turns of the chat", { timeout: 90_000 }, () => {
     expect(text("made.txt")).toBe("new\n")
   })
 
-  it("shows both sides where the person changed a file since, and keeps or overwrites it", async () => {
+  it("shows both sides if the person changed a file since, and keeps or overwrites it", async () => {
     const { folder, text } = makeProject()
     const program = open(folder)
     await say(program, "sh echo by-agent > src/a.txt; echo by-agent > src/b.txt", "The tool said:")

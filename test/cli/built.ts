@@ -13,7 +13,7 @@ interface Ended {
   readonly err: string
 }
 
-/** The folder of what is built. Two workers may build at the same time: the program of the first one to end is used. */
+/** The folder of the built program. Two workers may build at the same time: the first finished program is used. */
 const built = (): string => {
   const dist = join(inject("sharedFolder"), "dist")
   if (existsSync(dist)) return dist

@@ -19,7 +19,7 @@ const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, m
 /** The time after which a question takes keys, and some. */
 const armed = () => pause(900)
 
-/** Says a line once the chat is ready, and waits for what comes of it. */
+/** Types a line once the chat is ready, and waits for these texts. */
 const say = async (program: Program, line: string, ...wanted: Parameters<Program["until"]>) => {
   await program.until(ready)
   program.type(`${line}\r`)
@@ -29,7 +29,7 @@ const say = async (program: Program, line: string, ...wanted: Parameters<Program
 const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0
 
 describe("the chat in a terminal", { timeout: 90_000 }, () => {
-  it("changes its colours, its provider and says what a run may cost", async () => {
+  it("changes its colours, its provider and tells the cost limit of a run", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "/theme blue", 'There is no theme "blue"; there are auto, bright, mono, none.')
     program.type("/theme mono\r")
@@ -116,7 +116,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect([kept.length, kept[0], kept.at(-1)]).toEqual([1_000, '"input 2001"', '"input 2999"'])
   })
 
-  it("tells what is written while it works, and queues what comes after", async () => {
+  it("delivers lines that are typed while it works, and queues later ones", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "stream 30", "Paragraph 2 of")
     program.type("told\r")
@@ -175,7 +175,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await program.until((text) => /Paragraph 149 of[^]*You said: told/.test(text))
   })
 
-  it("takes back a turn: its words and its file, after a look at what changes", async () => {
+  it("takes back a turn: its words and its file, after a preview of the changes", async () => {
     const folder = makeFolder()
     const program = open([folder, "a", "--mode=auto-edit"])
     await say(program, "write", "The tool said: Wrote")
@@ -188,7 +188,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await pause(100)
   })
 
-  it("rejects with a reason, and remembers what was approved for the like, in words", async () => {
+  it("rejects with a reason, and remembers an approval for similar calls, in words", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "run", "exactly `env echo from the shell`")
     await armed()
@@ -259,7 +259,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await program.until("line 999")
   })
 
-  it("resumes after it was killed, with what was said until then", async () => {
+  it("resumes after a kill, with the text until then", async () => {
     const folder = makeFolder()
     const first = open([folder, "a"])
     await first.until(ready)
@@ -290,7 +290,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await program.until(() => program.raw().includes("\u001b[?2004l"), "the end of bracketed paste")
   })
 
-  it("has no colours where there are to be none, and is lines in a dumb terminal", async () => {
+  it("has no colours if they are off, and is lines in a dumb terminal", async () => {
     const bare = open([makeFolder(), "a"], { env: { NO_COLOR: "1" } })
     await bare.until(ready)
     bare.type("code\r")
@@ -315,11 +315,11 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await program.draft((text) => text.includes("insert · ask"))
     const draft = async (keys: string, wanted: string): Promise<void> => {
       for (const key of keys) program.type(key)
-      // A key right behind an Esc would be one with Alt.
+      // A key right behind an Esc would be a key with Alt.
       if (keys.endsWith("\u001b")) await pause(100)
-      const shown = (text: string): string =>
+      const showScreen = (text: string): string =>
         (/\n› ([^]*)\n[^\n]*· ask/.exec(text)?.[1] ?? "").replaceAll(/\n {2}/g, "|").trimEnd()
-      await program.draft((text) => shown(text) === wanted)
+      await program.draft((text) => showScreen(text) === wanted)
     }
     await draft("one two, three\u001b", "one two, three")
     await program.draft((text) => text.includes("normal · ask"))
@@ -372,7 +372,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect(program.text()).not.toContain("✗ write_file")
   })
 
-  it("says once where an answer was cut off when it is resumed", async () => {
+  it("tells once the place of a cut-off answer when it is resumed", async () => {
     const folder = makeFolder()
     const first = open([folder, "a"])
     await say(first, "hello", "You said: hello")
@@ -400,7 +400,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
       .toMatch(/And this\s+interrupted; what was said is kept · [^]*\ndeepagents resume a$/)
   })
 
-  it("says how to go on when lines are interrupted, and what was cut off when they go on", async () => {
+  it("tells how to resume when lines are interrupted, and the cut-off answer when they go on", async () => {
     const folder = makeFolder()
     const first = open([folder, "a", "--plain"])
     await first.until("> ")
@@ -455,16 +455,16 @@ const run = (command: string, args: ReadonlyArray<string>) =>
 const hasTmux = (await run("tmux", ["-V"])) !== undefined
 
 describe.skipIf(!hasTmux)("the chat in tmux", { timeout: 60_000 }, () => {
-  it("leaves each paragraph once in the scrollback, and what the shell had before", async () => {
+  it("leaves each paragraph once in the scrollback, and the shell's earlier output", async () => {
     const socket = join(makeFolder(), "tmux")
     const tmux = (...args: ReadonlyArray<string>) => run("tmux", ["-S", socket, ...args])
-    const seen = async () => (await tmux("capture-pane", "-p", "-S", "-", "-t", "chat")) ?? ""
+    const captureScreen = async () => (await tmux("capture-pane", "-p", "-S", "-", "-t", "chat")) ?? ""
     const until = async (wanted: string) => {
       for (let turn = 0; turn < 300; turn++) {
-        if ((await seen()).includes(wanted)) return
+        if ((await captureScreen()).includes(wanted)) return
         await pause(100)
       }
-      throw new Error(`not seen: ${wanted}\n${await seen()}`)
+      throw new Error(`not seen: ${wanted}\n${await captureScreen()}`)
     }
     const program = `echo before; exec ${process.execPath} ${file} ${makeFolder()} a`
     await tmux("-f", "/dev/null", "new-session", "-d", "-s", "chat", "-x", "80", "-y", "24", program)
@@ -475,7 +475,7 @@ describe.skipIf(!hasTmux)("the chat in tmux", { timeout: 60_000 }, () => {
       await until(ready)
       await tmux("resize-window", "-t", "chat", "-x", "60", "-y", "20")
       await pause(500)
-      const text = await seen()
+      const text = await captureScreen()
       for (let index = 0; index < 30; index++) {
         expect([index, count(text, new RegExp(`Paragraph ${index} of`, "g"))]).toEqual([index, 1])
       }

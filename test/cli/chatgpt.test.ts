@@ -117,8 +117,8 @@ describe("sign-in with a ChatGPT plan", { timeout: 60_000 }, () => {
           assert.notMatch(yield* Effect.promise(() => readFile(file, "utf8")), /access-|refresh-|user-ada/)
         }
         assert.strictEqual(yield* stored(places), "chatgpt")
-        const listed = (yield* listModels(places)).map(({ name }) => name)
-        assert.deepStrictEqual(listed, ["openai:gpt-6-sol"])
+        const listedNames = (yield* listModels(places)).map(({ name }) => name)
+        assert.deepStrictEqual(listedNames, ["openai:gpt-6-sol"])
 
         server.behaviour.calls = true
         assert.strictEqual((yield* ask(places)).text, "It is sunny.")
@@ -141,7 +141,7 @@ describe("sign-in with a ChatGPT plan", { timeout: 60_000 }, () => {
     )
   )
 
-  it("leaves out what OpenAI refuses with a plan, and moves tools and system messages", () => {
+  it("leaves out parameters that OpenAI refuses with a plan, and moves tools and system messages", () => {
     const refused =
       "background conversation max_output_tokens max_tool_calls metadata moderation multi_agent previous_response_id prompt prompt_cache_retention safety_identifier temperature top_logprobs top_p truncation user"
     const tool = { type: "function", name: "f", description: "", parameters: {}, strict: false }
@@ -394,31 +394,33 @@ describe("sign-in with a ChatGPT plan", { timeout: 60_000 }, () => {
     )
   )
 
-  it.live("signs out at OpenAI, keeps the registration until the second time, and says what was not confirmed", () =>
-    withServer((server, places) =>
-      Effect.gen(function* () {
-        assert.strictEqual(yield* signOut(places), undefined)
-        yield* signInBy(server, places)
-        assert.strictEqual(yield* signOut(places), "revoked")
-        const form = Object.fromEntries(new URLSearchParams(server.of("/api/accounts/oauth/revoke")[0]?.body))
-        assert.deepStrictEqual(form, {
-          token: "refresh-1",
-          token_type_hint: "refresh_token",
-          client_id: "oaiapp_issued"
+  it.live(
+    "signs out at OpenAI, keeps the registration until the second time, and reports an unconfirmed sign-out",
+    () =>
+      withServer((server, places) =>
+        Effect.gen(function* () {
+          assert.strictEqual(yield* signOut(places), undefined)
+          yield* signInBy(server, places)
+          assert.strictEqual(yield* signOut(places), "revoked")
+          const form = Object.fromEntries(new URLSearchParams(server.of("/api/accounts/oauth/revoke")[0]?.body))
+          assert.deepStrictEqual(form, {
+            token: "refresh-1",
+            token_type_hint: "refresh_token",
+            client_id: "oaiapp_issued"
+          })
+          assert.strictEqual(yield* stored(places), undefined)
+          yield* signInBy(server, places)
+          server.behaviour.isDown = true
+          assert.strictEqual(yield* signOut(places), "unconfirmed")
+          server.behaviour.isDown = false
+          const clientNow = Effect.map(begin(places), ({ page }) => new URL(page).searchParams.get("client_id"))
+          // A key that replaces a sign-in forgets no account.
+          assert.strictEqual(yield* signOut(places, false), undefined)
+          assert.strictEqual(yield* clientNow, "oaiapp_issued")
+          assert.strictEqual(yield* signOut(places), "unregistered")
+          assert.strictEqual(yield* clientNow, "dynamic_agent_client")
         })
-        assert.strictEqual(yield* stored(places), undefined)
-        yield* signInBy(server, places)
-        server.behaviour.isDown = true
-        assert.strictEqual(yield* signOut(places), "unconfirmed")
-        server.behaviour.isDown = false
-        const clientNow = Effect.map(begin(places), ({ page }) => new URL(page).searchParams.get("client_id"))
-        // A key that replaces a sign-in forgets no account.
-        assert.strictEqual(yield* signOut(places, false), undefined)
-        assert.strictEqual(yield* clientNow, "oaiapp_issued")
-        assert.strictEqual(yield* signOut(places), "unregistered")
-        assert.strictEqual(yield* clientNow, "dynamic_agent_client")
-      })
-    )
+      )
   )
 
   it.live("names the origin of the key in models and doctor; a key of the environment wins", () =>

@@ -11,7 +11,7 @@ const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toSt
 
 const planScopes = "openid profile email offline_access resource.invoke chatgpt.tokens.use.direct"
 
-/** What a test changes of the server. */
+/** A test's changes of the server. */
 interface Behaviour {
   /** Claims of the next ID tokens. */
   claims: { readonly [claim: string]: unknown }
@@ -30,11 +30,11 @@ interface Behaviour {
 
 const eventsOf = (items: ReadonlyArray<object>): ReadonlyArray<object> => [
   ...items.map((item, output_index) => ({ type: "response.output_item.done", output_index, item })),
-  // The last event may leave out what was streamed.
+  // The last event may leave out streamed parts.
   { type: "response.completed", response: { id: "resp_1", model: "gpt-6-sol", status: "completed", output: [] } }
 ]
 
-const said = (text: string) => [
+const sayText = (text: string) => [
   { type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text, annotations: [] }] }
 ]
 
@@ -145,7 +145,7 @@ const make = () => {
     const isFirst = behaviour.calls && seen.filter(({ path }) => path === "/v1/responses").length === 1
     const events =
       error === undefined
-        ? eventsOf(isFirst ? called : said("It is sunny."))
+        ? eventsOf(isFirst ? called : sayText("It is sunny."))
         : [{ type: "response.failed", response: { status: "failed", error: { code: error.code, message: "no" } } }]
     response.writeHead(200, { "content-type": "text/event-stream" })
     response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""))

@@ -19,7 +19,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true }))
 )
 
-const put = (at: string, files: { readonly [name: string]: string }): void => {
+const putFiles = (at: string, files: { readonly [name: string]: string }): void => {
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(at, name)), { recursive: true })
     writeFileSync(join(at, name), text)
@@ -29,11 +29,11 @@ const put = (at: string, files: { readonly [name: string]: string }): void => {
 describe("files behind an @", () => {
   it("are found by parts of their names, in any case, the best first", () => {
     const paths = ["docs/Search.md", "src/search/index.ts", "src/research.ts", "test/searching.test.ts", "a/b.ts"]
-    const found = (text: string) => search(paths.map(entryOf), text, 3)
-    assert.deepEqual(found("SEARCH"), ["docs/Search.md", "test/searching.test.ts", "src/research.ts"])
-    assert.deepEqual(found("s/ind"), ["src/search/index.ts"])
-    assert.deepEqual(found("srchix"), ["src/search/index.ts"])
-    assert.deepEqual(found("zzz"), [])
+    const findFiles = (text: string) => search(paths.map(entryOf), text, 3)
+    assert.deepEqual(findFiles("SEARCH"), ["docs/Search.md", "test/searching.test.ts", "src/research.ts"])
+    assert.deepEqual(findFiles("s/ind"), ["src/search/index.ts"])
+    assert.deepEqual(findFiles("srchix"), ["src/search/index.ts"])
+    assert.deepEqual(findFiles("zzz"), [])
   })
 
   it("are searched among 50,000 at once", () => {
@@ -48,10 +48,10 @@ describe("files behind an @", () => {
     assert.isBelow((system + user) / 1_000, 500)
   })
 
-  it.live("are those that git does not ignore, or all that a walk finds; settings of the repository run nothing", () =>
+  it.live("follow git's ignore rules, or a walk without git; settings of the repository run nothing", () =>
     Effect.gen(function* () {
       const at = yield* folder
-      put(at, { "src/a.ts": "", "node_modules/x.js": "", "build/out.js": "", ".gitignore": "build\n" })
+      putFiles(at, { "src/a.ts": "", "node_modules/x.js": "", "build/out.js": "", ".gitignore": "build\n" })
       const walked = yield* makeFileIndex(at)
       const until = (index: typeof walked, text: string) =>
         Effect.repeat(index.find(text, 9), { until: (found) => found.length > 0, times: 500 })
@@ -73,7 +73,7 @@ describe("files behind an @", () => {
   it.effect("go along with their texts, within limits and from the folder alone; the screen shows their number", () =>
     Effect.gen(function* () {
       const at = yield* folder
-      put(at, { "p/a.ts": "const a = 1", "p/big.log": "x".repeat(70_000), "p/bin": "\u0000", "secret.txt": "key" })
+      putFiles(at, { "p/a.ts": "const a = 1", "p/big.log": "x".repeat(70_000), "p/bin": "\u0000", "secret.txt": "key" })
       const text = "Look at @a.ts, @a.ts and @big.log @bin @../secret.txt @none mail@a.ts"
       const { message, problems } = yield* withFiles(text, "id", join(at, "p"))
       assert.deepEqual(
@@ -114,23 +114,21 @@ describe("models of providers", { timeout: 60_000 }, () => {
     assert.deepEqual(namesIn("no"), [])
   })
 
-  it.live(
-    "are asked for before a key is kept: a wrong one is refused, one that can't be checked is said to be so",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const cwd = program.folder()
-          const env = { XDG_DATA_HOME: join(cwd, "data"), ANTHROPIC_BASE_URL: yield* provider }
-          const login = (key: string, more = {}) =>
-            program.run(cwd, ["models", "login", "anthropic"], { ...env, ...more }, `${key}\n`)
-          const wrong = yield* login("sk-ant-bad")
-          assert.equal(wrong.code, 3)
-          assert.match(wrong.err, /anthropic refuses this key \(status 401\)[^]*no key was kept/)
-          assert.match((yield* program.run(cwd, ["models"], env)).out, /anthropic:\S+ +no key/)
-          assert.match((yield* login("sk-ant-good")).err, /^Kept\. anthropic accepts it, and lists 2 models\./)
-          const offline = yield* login("sk-ant-good", { ANTHROPIC_BASE_URL: "http://127.0.0.1:1" })
-          assert.match(offline.err, /^Kept\. It was not checked: 127\.0\.0\.1:1 can't be reached\./)
-        })
-      )
+  it.live("are requested before a key is kept: a wrong key is refused, an unverifiable one is reported", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const cwd = program.folder()
+        const env = { XDG_DATA_HOME: join(cwd, "data"), ANTHROPIC_BASE_URL: yield* provider }
+        const login = (key: string, more = {}) =>
+          program.run(cwd, ["models", "login", "anthropic"], { ...env, ...more }, `${key}\n`)
+        const wrong = yield* login("sk-ant-bad")
+        assert.equal(wrong.code, 3)
+        assert.match(wrong.err, /anthropic refuses this key \(status 401\)[^]*no key was kept/)
+        assert.match((yield* program.run(cwd, ["models"], env)).out, /anthropic:\S+ +no key/)
+        assert.match((yield* login("sk-ant-good")).err, /^Kept\. anthropic accepts it, and lists 2 models\./)
+        const offline = yield* login("sk-ant-good", { ANTHROPIC_BASE_URL: "http://127.0.0.1:1" })
+        assert.match(offline.err, /^Kept\. It was not checked: 127\.0\.0\.1:1 can't be reached\./)
+      })
+    )
   )
 })

@@ -166,7 +166,7 @@ export const makeWorld = Effect.acquireRelease(
 
 type World = Effect.Success<typeof makeWorld>
 
-/** What the model sees of a turn: results of its calls since the person spoke, and all that was sent. */
+/** The model's view of a turn: results of its calls since the person's message, and the whole request. */
 interface Seen {
   readonly results: ReadonlyArray<string>
   readonly body: string
@@ -187,13 +187,13 @@ const run =
 const both: Step = () =>
   ["one", "two"].map((part) => ["code_in_worktree", { branch: part, task: `Write ${part}.txt` }] as const)
 
-/** What a coder does in its worktree. */
+/** A coder's work in its worktree. */
 const code = (raw: string): string | Call =>
   raw.includes('"tool_result"')
     ? "Written."
     : ["write_file", { file_path: pick(raw, /Write (\w+\.txt)/), content: "part\n" }]
 
-/** What the model does when a person says a word, call by call. */
+/** The model's calls for each word of the person, one by one. */
 const scenes = ({ at, ssh, url }: World): { readonly [word: string]: ReadonlyArray<Step> } => ({
   clone: [run(`git clone ${url} shop`), ({ results }) => `Cloned: ${results[0]?.includes("exit code 0")}`],
   read: [
@@ -209,7 +209,7 @@ const scenes = ({ at, ssh, url }: World): { readonly [word: string]: ReadonlyArr
   ],
   fix: [
     run("npm test"),
-    // The path of a stack trace is one that the file tools take.
+    // The file tools take the path of a stack trace.
     ({ results }) => ["read_file", { file_path: pick(results[0], /file:\/\/(\/\S+?\/src\/sum\.test\.js):\d+/) }],
     ({ results }) => ["read_file", { file_path: pick(results[0], /file:\/\/(\/\S+?)\.test\.js:\d+/) + ".js" }],
     () => ["edit_file", { file_path: "src/sum.js", old_string: "all + one.price)", new_string: "all + one.price, 0)" }],

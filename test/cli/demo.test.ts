@@ -36,7 +36,7 @@ const events = (out: string) =>
     .map((line) => JSON.parse(line))
 
 /** All that the agent itself said, and the results of its calls. */
-const told = (out: string): string =>
+const answerIn = (out: string): string =>
   events(out)
     .flatMap(({ _tag, message, path }) =>
       _tag === "MessageAppended" && path.length === 1
@@ -59,14 +59,14 @@ const run = (cwd: string, ...args: ReadonlyArray<string>) =>
   })
 
 describe("the demo", { concurrent: true, timeout: 60_000 }, () => {
-  it.effect("says numbers that the folder has, and writes its report where it says", () =>
+  it.effect("tells true numbers of the folder, and writes its report to the named file", () =>
     Effect.gen(function* () {
       const cwd = makeProject(1_200)
       const entries = readdirSync(cwd).length
       const { code, err, out } = yield* run(cwd, "--yolo")
       assert.equal(code, 0, err)
       assert.match(err, /^Left out, as it is not trusted: new instructions AGENTS\.md [^\n]*\n$/)
-      const text = told(out)
+      const text = answerIn(out)
       assert.include(text, `Entries at the top of this folder: ${entries}.`)
       const counts = { "**/*": "1203", "**/*.md": "1", "**/*.ts": "1200" }
       const { text: last } = events(out).at(-1)
@@ -74,17 +74,21 @@ describe("the demo", { concurrent: true, timeout: 60_000 }, () => {
       assert.include(last, `The report is in \`./${report}\`.`)
       assert.deepEqual(countsOf(readFileSync(join(cwd, report), "utf8")), counts)
       assert.equal(readdirSync(cwd).length, entries + 1)
-      const again = told((yield* run(cwd, "--yolo")).out)
+      const again = answerIn((yield* run(cwd, "--yolo")).out)
       assert.include(again, `The report is in \`./${report}\`.`)
       assert.deepEqual(countsOf(again), { "**/*": "1204", "**/*.md": "2", "**/*.ts": "1200" })
     })
   )
 
-  it.effect("says that there are at least so many, where a search ends early", () =>
+  it.effect('says "at least" if a search ends early', () =>
     Effect.gen(function* () {
       const cwd = makeProject(10_050)
       const { out } = yield* run(cwd, "--yolo")
-      assert.deepEqual(countsOf(told(out)), { "**/*": "at least 10000", "**/*.md": "1", "**/*.ts": "at least 10000" })
+      assert.deepEqual(countsOf(answerIn(out)), {
+        "**/*": "at least 10000",
+        "**/*.md": "1",
+        "**/*.ts": "at least 10000"
+      })
     })
   )
 

@@ -1,4 +1,4 @@
-/** Diagnostics after edits: by installed servers, never by what the project brings. */
+/** Diagnostics after edits: by installed servers, never by programs of the project. */
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
@@ -67,7 +67,7 @@ const script = (file: string, text: string): void => {
   chmodSync(file, 0o755)
 }
 
-/** Lets the model write a file, and gives what it reads about that. */
+/** Lets the model write a file, and returns its messages about that. */
 const edited = Effect.fnUntraced(function* (
   cwd: string,
   path: string,

@@ -48,7 +48,7 @@ describe("the first prompt", { timeout: 60_000 }, () => {
     expect(chat.raw()).toContain("\u001b[?2004l")
   })
 
-  it("is not there where there is no screen", async () => {
+  it("is not there without a screen", async () => {
     const chat = open(["--demo", "--plain"])
     await chat.until("> ")
     expect(chat.raw()).not.toContain("\u001b[")

@@ -1,4 +1,4 @@
-/** What the model is told of the place where it works: as a message at the beginning, and notices at the end. */
+/** The model's facts about its working place: a message at the beginning, and notices at the end. */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readdirSync, realpathSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -74,8 +74,10 @@ describe("the environment of an agent", () => {
       }
       assert.strictEqual(new Set(sent.map(({ systemPrompt }) => systemPrompt)).size, 1)
       assert.strictEqual(calls, 2 * rounds, "a notice costs no round")
-      const told = (sent.at(-1)?.messages ?? []).filter(({ source }) => source === "environment").map(Message.text)
-      const [block = "", branch = "", plan = "", added = "", ...more] = told
+      const environmentTexts = (sent.at(-1)?.messages ?? [])
+        .filter(({ source }) => source === "environment")
+        .map(Message.text)
+      const [block = "", branch = "", plan = "", added = "", ...more] = environmentTexts
       assert.match(
         block,
         /^<environment>\nWorking folder: .* \(git, branch main\)\nSystem: .*, bash\. Date: \d{4}-\d\d-\d\d/
@@ -88,7 +90,7 @@ describe("the environment of an agent", () => {
     })
   )
 
-  it.live("counts what differs from the last commit, and runs no program of the repository for it", () =>
+  it.live("counts differences from the last commit, and runs no program of the repository for it", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "deepagents-environment-"))
       const git = (...args: ReadonlyArray<string>) =>
@@ -144,7 +146,7 @@ describe("the environment of an agent", () => {
     })
   )
 
-  it.live("names no branch where the file of git is a pipe, which would never end", () =>
+  it.live("names no branch if the file of git is a pipe, which would never end", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "deepagents-environment-"))
       mkdirSync(join(folder, ".git"))

@@ -24,7 +24,7 @@ beforeAll(() => {
 })
 afterAll(() => program.remove())
 
-const put = (folder: string, files: { readonly [path: string]: string }): string => {
+const putFiles = (folder: string, files: { readonly [path: string]: string }): string => {
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), text)
@@ -111,7 +111,7 @@ describe("extensions", { timeout: 240_000 }, () => {
         const cwd = program.folder()
         const home = program.folder()
         const { run, sent } = yield* world(cwd, home)
-        put(cwd, { "house.ts": source })
+        putFiles(cwd, { "house.ts": source })
         const added = yield* run(["extensions", "add", "house.ts"])
         assert.strictEqual(added.code, 0, added.err)
         assert.match(added.err, /Added house, as it is now: tool ticket/)
@@ -131,7 +131,7 @@ describe("extensions", { timeout: 240_000 }, () => {
           listed.out,
           /^house +user .*house\.ts +tool ticket, .*\/house:ticket, models acme:…, theme house:dusk/
         )
-        // What was added counts, and not what stands there now.
+        // The added text counts, and not the text there now.
         writeFileSync(join(cwd, "house.ts"), `import { writeFileSync } from "node:fs"\nwriteFileSync("hostile", "")`)
         const changed = yield* run(["run", "Go", "--yolo"])
         assert.match(changed.err, /house\.ts is left out: it has changed/)
@@ -168,7 +168,7 @@ export default Extension.make({ name: "house", tools: [${tools.join(", ")}] })`
           [["there", "send"], 6]
         ] as const) {
           const cwd = program.folder()
-          put(cwd, { ".deepagents/extensions/house.ts": text })
+          putFiles(cwd, { ".deepagents/extensions/house.ts": text })
           const replies = names.map((call) =>
             stream(answer([{ call, id: call, input: call === "write_file" ? { file_path: "a", content: "" } : {} }]))
           )
@@ -194,7 +194,10 @@ export default Extension.make({ name: "house", tools: [${tools.join(", ")}] })`
         const cwd = program.folder()
         const { run, sent } = yield* world(cwd, program.folder())
         const mark = `import { writeFileSync } from "node:fs"\nwriteFileSync(${JSON.stringify(join(cwd, "ran"))}, "")\n`
-        put(cwd, { ".deepagents/extensions/house/index.ts": mark + source, ".deepagents/extensions/house/note.md": "" })
+        putFiles(cwd, {
+          ".deepagents/extensions/house/index.ts": mark + source,
+          ".deepagents/extensions/house/note.md": ""
+        })
         const untrusted = yield* run(["run", "Go", "--yolo"])
         assert.match(untrusted.err, /Left out, as it is not trusted: new extension house/)
         assert.isFalse(existsSync(join(cwd, "ran")))
@@ -204,7 +207,7 @@ export default Extension.make({ name: "house", tools: [${tools.join(", ")}] })`
         assert.strictEqual(trusted.code, 0, trusted.err)
         assert.include(sent(), '"name":"ticket"')
         assert.isTrue(existsSync(join(cwd, "ran")))
-        put(cwd, { ".deepagents/extensions/house/note.md": "other" })
+        putFiles(cwd, { ".deepagents/extensions/house/note.md": "other" })
         const changed = yield* run(["run", "Go", "--yolo"])
         assert.match(changed.err, /Left out, as it is not trusted: changed extension house/)
         assert.notInclude(sent(), '"name":"ticket"')
@@ -218,7 +221,7 @@ export default Extension.make({ name: "house", tools: [${tools.join(", ")}] })`
         const cwd = program.folder()
         const { run, sent } = yield* world(cwd, program.folder())
         const mark = `import { writeFileSync } from "node:fs"\nwriteFileSync(${JSON.stringify(join(cwd, "ran"))}, "")\n`
-        put(cwd, {
+        putFiles(cwd, {
           ".claude/skills/tickets/SKILL.md": "---\nname: tickets\ndescription: Mends tickets.\n---\nRead it first.\n",
           ".claude/skills/tickets/tools.ts": mark + source
         })
@@ -242,7 +245,7 @@ export default Extension.make({ name: "house", tools: [${tools.join(", ")}] })`
       Effect.gen(function* () {
         const cwd = program.folder()
         const { run } = yield* world(cwd, program.folder())
-        put(cwd, {
+        putFiles(cwd, {
           "none.ts": "export default {}",
           "broken.ts": "export default = 1",
           "lacking.ts": 'import "no-such-package"',
@@ -269,7 +272,7 @@ export default Extension.make({ name: "house", tools: [${tools.join(", ")}] })`
           /Layer\.succeed\(Tickets, [^]*\n\)\(made\)/,
           'Layer.effect(Tickets, Effect.fail({ message: "no door" })))(made)'
         )
-        put(cwd, { "failing.ts": failing })
+        putFiles(cwd, { "failing.ts": failing })
         const added = yield* run(["extensions", "add", "failing.ts"])
         assert.strictEqual(added.code, 0, added.err)
         const done = yield* run(["run", "Go", "--yolo"])

@@ -45,7 +45,7 @@ const run = <E, R>(
     )
   )
 
-const asked = ({ pending }: { readonly pending: ReadonlyArray<{ readonly toolName: string }> }) =>
+const askedTools = ({ pending }: { readonly pending: ReadonlyArray<{ readonly toolName: string }> }) =>
   pending.map(({ toolName }) => toolName)
 
 describe("a new tool is known by its annotations", () => {
@@ -96,9 +96,9 @@ describe("a new tool is known by its annotations", () => {
     Effect.gen(function* () {
       const all = [[{ name: "outline" }, { name: "rename_symbol" }]]
       const ask = yield* run([HumanInTheLoop.make(approvalsOf("ask", tools, "/notes"))], ...all)
-      assert.deepStrictEqual(asked(ask), ["rename_symbol"])
+      assert.deepStrictEqual(askedTools(ask), ["rename_symbol"])
       const edit = yield* run([HumanInTheLoop.make(approvalsOf("auto-edit", tools, "/notes"))], ...all)
-      assert.deepStrictEqual(asked(edit), [])
+      assert.deepStrictEqual(askedTools(edit), [])
       const [request] = ask.pending
       assert(request !== undefined)
       assert.strictEqual(automatic(request, "auto-edit", makePermits("/p", tools), [])?._tag, "Approve")
@@ -125,11 +125,11 @@ describe("a new tool is known by its annotations", () => {
   it.effect("to Taint, FanOut, Skills and LspDiagnostics", () =>
     Effect.gen(function* () {
       const marked = yield* run([Taint.make()], [{ name: "watch_build" }], [{ name: "pin_note" }])
-      assert.deepStrictEqual(asked(marked), ["pin_note"])
+      assert.deepStrictEqual(askedTools(marked), ["pin_note"])
       const clean = yield* run([Taint.make()], [{ name: "outline" }], [{ name: "pin_note" }])
-      assert.deepStrictEqual(asked(clean), [])
+      assert.deepStrictEqual(askedTools(clean), [])
       const begun = yield* run([FanOut.make({ above: 1 })], [{ name: "watch_build" }, { name: "watch_build" }])
-      assert.deepStrictEqual(asked(begun), ["watch_build"])
+      assert.deepStrictEqual(askedTools(begun), ["watch_build"])
       const skill = "---\nname: look\ndescription: Looks.\nallowed-tools: Outline\n---\n\nLook."
       const server = Layer.succeed(LspDiagnostics.LanguageServer, {
         diagnose: () => Effect.succeed([{ line: 1, column: 1, severity: "error" as const, message: "bad" }])

@@ -37,7 +37,7 @@ const model = (name: string, reasonAt: Answer, isPriced = true) =>
 const works: Answer = () => undefined
 const down: Answer = () => ({ _tag: "Overloaded" })
 const empty: Answer = () => ({ _tag: "QuotaExhausted" })
-const refused: Answer = () => ({ _tag: "Authentication" })
+const refuseKey: Answer = () => ({ _tag: "Authentication" })
 
 const agentWith = (...others: ReadonlyArray<Layer.Layer<ChatModel.ChatModel>>) =>
   Agent.make({ name: "steady", prompt: "You answer.", middleware: persistence(others) })
@@ -94,7 +94,7 @@ describe("the next model", () => {
       const agent = agentWith(model("second", works))
       const first = yield* answered(Effect.provide(Agent.run(agent, "Go"), model("first", passing)))
       assert.strictEqual(first.text, "first")
-      const { exit } = yield* timed(Effect.provide(Agent.run(agent, "Go"), model("first", refused)))
+      const { exit } = yield* timed(Effect.provide(Agent.run(agent, "Go"), model("first", refuseKey)))
       assert.deepEqual([exit._tag, asked], ["Failure", ["first"]])
     })
   )

@@ -9,7 +9,7 @@ const linesOf = (settings: Settings) =>
     .filter((line) => line.startsWith("- "))
 
 describe("/features", () => {
-  it("says of each part that nothing sets how it is by default", () => {
+  it("tells the default of each unset part", () => {
     assert.deepStrictEqual(linesOf({}), [
       "- **scripts** off — default",
       "- **sandbox** off — default",
@@ -21,7 +21,7 @@ describe("/features", () => {
     ])
   })
 
-  it("says where a part is set, also to off", () => {
+  it("tells the place of each setting, also of one that is off", () => {
     const user = { from: "user", where: "~/config.json" } as const
     const lines = linesOf({
       scripts: { value: "review", from: "project", where: ".deepagents/config.json" },

@@ -1,4 +1,4 @@
-/** Texts of models, tools, files and people: what the program does with them costs no more than they are long. */
+/** Texts of models, tools, files and people: the program's work on them is linear. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FileSystem, Path } from "effect"
 import { Message, type AgentEvent } from "effect-deepagents"

@@ -18,7 +18,7 @@ beforeAll(() => {
 })
 afterAll(() => program.remove())
 
-const put = (folder: string, files: { readonly [path: string]: unknown }): string => {
+const putFiles = (folder: string, files: { readonly [path: string]: unknown }): string => {
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), typeof content === "string" ? content : JSON.stringify(content))
@@ -66,7 +66,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
   it.effect("of a project run once it is trusted, refuse calls, and see the session begin and end", () =>
     Effect.gen(function* () {
       const guard = `grep -q 'rm -rf' && echo 'no rm here' >&2 && exit 2; exit 0`
-      const cwd = put(program.folder(), {
+      const cwd = putFiles(program.folder(), {
         ".claude/settings.json": {
           hooks: {
             ...hook("PreToolUse", guard, "Bash"),
@@ -94,7 +94,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
 
   it.effect("of the user allow a call in a chat, and never in plan mode or against a policy", () =>
     Effect.gen(function* () {
-      const home = put(program.folder(), {
+      const home = putFiles(program.folder(), {
         ".config/deepagents/config.json": {
           hooks: { ...hook("PreToolUse", allow, "execute"), ...hook("Notification", "cat >> waited") }
         }
@@ -107,7 +107,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
       const planned = program.folder()
       yield* chat(planned, "--approvals", "plan")
       assert.isFalse(existsSync(join(planned, "made")))
-      const held = put(program.folder(), { ".deepagents/policy.yaml": "tools: { execute: ask }" })
+      const held = putFiles(program.folder(), { ".deepagents/policy.yaml": "tools: { execute: ask }" })
       yield* chat(held, "--trust")
       assert.isFalse(existsSync(join(held, "made")))
       assert.include(readFileSync(join(held, "waited"), "utf8"), "execute waits for you")
@@ -117,7 +117,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
   it.effect("can't keep the program from ending, and change arguments that rules see", () =>
     Effect.gen(function* () {
       const change = JSON.stringify({ hookSpecificOutput: { updatedInput: { command: "touch changed" } } })
-      const cwd = put(program.folder(), {
+      const cwd = putFiles(program.folder(), {
         ".deepagents/hooks.json": {
           hooks: {
             ...hook("PreToolUse", `echo '${change}'`, "Bash"),
@@ -142,7 +142,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
       const module = (event: string, path: string, more: object = {}) => ({
         [event]: [{ hooks: [{ type: "module", path, ...more }] }]
       })
-      const home = put(program.folder(), {
+      const home = putFiles(program.folder(), {
         ".config/deepagents/config.json": {
           hooks: {
             ...module("PreToolUse", "guard.ts"),
@@ -162,7 +162,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
         ".config/deepagents/hang.ts": "export default () => { for (;;) {} }",
         ".config/deepagents/broken.ts": 'export default () => { throw new Error("upside down") }'
       })
-      const cwd = put(program.folder(), { victim: "precious" })
+      const cwd = putFiles(program.folder(), { victim: "precious" })
       const replies = [executing("rm victim"), executing("touch made"), say("Done.")]
       const done = yield* ran(cwd, replies, ["run", "Go", "--yolo", "--json"], { home })
       assert.equal(done.code, 0, done.err)
@@ -177,7 +177,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
   it.effect("that are modules of a project run as they were trusted, module and all", () =>
     Effect.gen(function* () {
       const refuse = 'export default () => ({ decision: "block", reason: "as trusted" })'
-      const cwd = put(program.folder(), {
+      const cwd = putFiles(program.folder(), {
         ".deepagents/hooks.json": { hooks: { PreToolUse: [{ hooks: [{ type: "module", path: "hooks/guard.ts" }] }] } },
         "hooks/guard.ts": refuse
       })

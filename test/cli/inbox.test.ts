@@ -23,54 +23,56 @@ const envOf = (cwd: string, url: string) => ({
 })
 
 describe("deepagents inbox", { concurrent: true, timeout: 60_000 }, () => {
-  it.effect("lists what waits by the path of its agent, and goes on from another folder when it is approved", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { folder, run } = program
-        const cwd = folder()
-        const task = {
-          call: "task",
-          id: "toolu_0",
-          input: { description: "Write it", subagent_type: "general-purpose" }
-        }
-        const { url } = yield* serve(
-          stream(answer([task])),
-          stream(answer([write("a.txt")])),
-          say("Wrote it."),
-          say("All is done.")
-        )
-        const env = envOf(cwd, url)
-        assert.equal((yield* run(cwd, ["inbox"], env)).out, "Nothing waits.\n")
-        const waits = yield* run(cwd, ["run", "Write it"], env)
-        assert.equal(waits.code, 6, waits.err)
-        assert.match(waits.err, /deepagents inbox approve/)
-        const elsewhere = folder()
-        const [listed, asJson] = yield* Effect.all(
-          [run(elsewhere, ["inbox"], env), run(elsewhere, ["inbox", "--json"], env)],
-          { concurrency: 2 }
-        )
-        assert.match(listed.out, /deep › general-purpose +write_file .*a\.txt/)
-        const [item] = JSON.parse(asJson.out)
-        assert.deepEqual(item.request.path, ["deep", "general-purpose"])
-        const short = item.id.slice(0, 8)
-        assert.include(listed.out, short)
-        const shown = yield* run(elsewhere, ["inbox", "show", short], env)
-        assert.match(shown.out, /choices +approve/)
-        const wrong = `${short.slice(0, 7)}${short.endsWith("z") ? "y" : "z"}`
-        const misspelt = yield* run(elsewhere, ["inbox", "approve", wrong], env)
-        assert.equal(misspelt.code, 2)
-        assert.include(misspelt.err, `Did you mean "${short}"`)
-        const done = yield* run(elsewhere, ["inbox", "approve", short], env)
-        assert.equal(done.code, 0, done.err)
-        assert.equal(done.out, "All is done.\n")
-        assert.equal(readFileSync(join(cwd, "a.txt"), "utf8"), "x")
-        const again = yield* run(elsewhere, ["inbox", "approve", short], env)
-        assert.equal(again.code, 2, again.err)
-      })
-    )
+  it.effect(
+    "lists pending requests by the path of their agents, and continues an approved one from another folder",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { folder, run } = program
+          const cwd = folder()
+          const task = {
+            call: "task",
+            id: "toolu_0",
+            input: { description: "Write it", subagent_type: "general-purpose" }
+          }
+          const { url } = yield* serve(
+            stream(answer([task])),
+            stream(answer([write("a.txt")])),
+            say("Wrote it."),
+            say("All is done.")
+          )
+          const env = envOf(cwd, url)
+          assert.equal((yield* run(cwd, ["inbox"], env)).out, "Nothing waits.\n")
+          const waits = yield* run(cwd, ["run", "Write it"], env)
+          assert.equal(waits.code, 6, waits.err)
+          assert.match(waits.err, /deepagents inbox approve/)
+          const elsewhere = folder()
+          const [listed, asJson] = yield* Effect.all(
+            [run(elsewhere, ["inbox"], env), run(elsewhere, ["inbox", "--json"], env)],
+            { concurrency: 2 }
+          )
+          assert.match(listed.out, /deep › general-purpose +write_file .*a\.txt/)
+          const [item] = JSON.parse(asJson.out)
+          assert.deepEqual(item.request.path, ["deep", "general-purpose"])
+          const short = item.id.slice(0, 8)
+          assert.include(listed.out, short)
+          const shown = yield* run(elsewhere, ["inbox", "show", short], env)
+          assert.match(shown.out, /choices +approve/)
+          const wrong = `${short.slice(0, 7)}${short.endsWith("z") ? "y" : "z"}`
+          const misspelt = yield* run(elsewhere, ["inbox", "approve", wrong], env)
+          assert.equal(misspelt.code, 2)
+          assert.include(misspelt.err, `Did you mean "${short}"`)
+          const done = yield* run(elsewhere, ["inbox", "approve", short], env)
+          assert.equal(done.code, 0, done.err)
+          assert.equal(done.out, "All is done.\n")
+          assert.equal(readFileSync(join(cwd, "a.txt"), "utf8"), "x")
+          const again = yield* run(elsewhere, ["inbox", "approve", short], env)
+          assert.equal(again.code, 2, again.err)
+        })
+      )
   )
 
-  it.effect("tells the model why a call was refused, and ends with 6 again where the next one waits", () =>
+  it.effect("tells the model the reason of a refusal, and ends with 6 again if the next call waits", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { folder, run } = program
@@ -95,37 +97,39 @@ describe("deepagents inbox", { concurrent: true, timeout: 60_000 }, () => {
     )
   )
 
-  it.effect("answers a question by its words, several by JSON; what does not fit is told, and waits on", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { folder, run } = program
-        const cwd = folder()
-        const ask = (id: string, ...names: ReadonlyArray<string>) => ({
-          call: "ask_user",
-          id,
-          input: { questions: names.map((name) => ({ id: name, label: `Which ${name}?`, kind: "text" })) }
+  it.effect(
+    "answers a question by its words, several by JSON; an invalid answer is reported, and the question stays",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { folder, run } = program
+          const cwd = folder()
+          const ask = (id: string, ...names: ReadonlyArray<string>) => ({
+            call: "ask_user",
+            id,
+            input: { questions: names.map((name) => ({ id: name, label: `Which ${name}?`, kind: "text" })) }
+          })
+          const { requests, url } = yield* serve(
+            stream(answer([ask("toolu_1", "color")])),
+            stream(answer([ask("toolu_2", "color", "size")])),
+            say("Blue, and large.")
+          )
+          const env = envOf(cwd, url)
+          assert.equal((yield* run(cwd, ["run", "Ask me"], env)).code, 6)
+          const [first] = JSON.parse((yield* run(cwd, ["inbox", "--json"], env)).out)
+          assert.equal(first.kind, "question")
+          assert.equal((yield* run(cwd, ["inbox", "answer", first.id, "light", "blue"], env)).code, 6)
+          assert.include(JSON.stringify(requests.at(-1)?.body), "light blue")
+          const [second] = JSON.parse((yield* run(cwd, ["inbox", "--json"], env)).out)
+          const words = yield* run(cwd, ["inbox", "answer", second.id, "blue"], env)
+          assert.equal(words.code, 2)
+          assert.match(words.err, /size: Which size\?/)
+          const misfit = yield* run(cwd, ["inbox", "answer", second.id, '{"color": "blue"}'], env)
+          assert.equal(misfit.code, 2, misfit.err)
+          const done = yield* run(cwd, ["inbox", "answer", second.id, '{"color": "blue", "size": "L"}'], env)
+          assert.equal(done.code, 0, done.err)
+          assert.equal(done.out, "Blue, and large.\n")
         })
-        const { requests, url } = yield* serve(
-          stream(answer([ask("toolu_1", "color")])),
-          stream(answer([ask("toolu_2", "color", "size")])),
-          say("Blue, and large.")
-        )
-        const env = envOf(cwd, url)
-        assert.equal((yield* run(cwd, ["run", "Ask me"], env)).code, 6)
-        const [first] = JSON.parse((yield* run(cwd, ["inbox", "--json"], env)).out)
-        assert.equal(first.kind, "question")
-        assert.equal((yield* run(cwd, ["inbox", "answer", first.id, "light", "blue"], env)).code, 6)
-        assert.include(JSON.stringify(requests.at(-1)?.body), "light blue")
-        const [second] = JSON.parse((yield* run(cwd, ["inbox", "--json"], env)).out)
-        const words = yield* run(cwd, ["inbox", "answer", second.id, "blue"], env)
-        assert.equal(words.code, 2)
-        assert.match(words.err, /size: Which size\?/)
-        const misfit = yield* run(cwd, ["inbox", "answer", second.id, '{"color": "blue"}'], env)
-        assert.equal(misfit.code, 2, misfit.err)
-        const done = yield* run(cwd, ["inbox", "answer", second.id, '{"color": "blue", "size": "L"}'], env)
-        assert.equal(done.code, 0, done.err)
-        assert.equal(done.out, "Blue, and large.\n")
-      })
-    )
+      )
   )
 })

@@ -1,4 +1,4 @@
-/** The memory of a project: what agents write, what a person keeps of it, and when it counts. */
+/** The memory of a project: the agents' texts, a person's choice of them, and their use. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
@@ -217,18 +217,18 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
       const project = program.folder()
       const places = { ...placesOf(project), data: program.folder() }
       const { notes } = yield* readMemory(places)
-      const put = (path: string, text: string): void => {
+      const putFile = (path: string, text: string): void => {
         mkdirSync(dirname(join(notes, path)), { recursive: true })
         writeFileSync(join(notes, path), text)
       }
-      put("skills/ship/SKILL.md", "---\nname: ship\ndescription: Ships\n---\nShip.\n")
-      put("agent.md", "one")
+      putFile("skills/ship/SKILL.md", "---\nname: ship\ndescription: Ships\n---\nShip.\n")
+      putFile("agent.md", "one")
       const shown = yield* pendingChanges(places)
       assert.deepEqual(
         shown.map(({ path }) => path),
         ["agent.md", "skills/ship/SKILL.md"]
       )
-      put("agent.md", "two")
+      putFile("agent.md", "two")
       yield* settleChanges(places, shown, true)
       const kept = yield* readMemory(places)
       assert.deepEqual([kept.text, kept.skills.map(({ path }) => path)], ["one", ["ship"]])

@@ -51,7 +51,7 @@ const endedIn = Effect.fnUntraced(function* (
   }
 }, Effect.scoped)
 
-const ended = (calls: ReadonlyArray<ReturnType<typeof call>>, ...flags: ReadonlyArray<string>) =>
+const endOf = (calls: ReadonlyArray<ReturnType<typeof call>>, ...flags: ReadonlyArray<string>) =>
   endedIn({}, calls, ...flags)
 
 const edits = ["--approvals", "auto-edit"]
@@ -68,7 +68,7 @@ describe("text from outside", { timeout: 120_000 }, () => {
         running("ls -la && grep -rn words . | wc -l"),
         writing
       ]
-      const done = yield* ended(own, ...edits)
+      const done = yield* endOf(own, ...edits)
       assert.deepEqual([done.code, done.isWritten], [0, true], done.err)
     })
   )
@@ -87,7 +87,7 @@ describe("text from outside", { timeout: 120_000 }, () => {
           call("git_show", { revision: "HEAD" }),
           call("write_todos", { todos: [{ content: "x", status: "pending" }] })
         ]
-        const done = yield* ended([looking, ...reading, writing], ...edits)
+        const done = yield* endOf([looking, ...reading, writing], ...edits)
         assert.deepEqual([done.code, done.isWritten], [6, false], done.err)
         assert.include(done.err, `Text from outside is in the conversation (${from}`)
         assert.notInclude(done.err, "what nobody named")
@@ -178,7 +178,7 @@ describe("text from outside", { timeout: 120_000 }, () => {
 
   it.effect("with --yolo nobody is asked", () =>
     Effect.gen(function* () {
-      const done = yield* ended([call("git_log", {}), writing], "--yolo")
+      const done = yield* endOf([call("git_log", {}), writing], "--yolo")
       assert.deepEqual([done.code, done.isWritten], [0, true], done.err)
     })
   )

@@ -107,7 +107,7 @@ describe("a provider that is overloaded", () => {
 
 describe("what a command has said", () => {
   const surface = { columns: 80, style: styleOf(false), highlight: undefined }
-  const shown = (isError: boolean, text: string) => {
+  const showPart = (isError: boolean, text: string) => {
     const event = { seq: 1, runId: "r", path: ["a"], at: 5, callId: "c", toolName: "execute", durationMillis: 5 }
     const [, parts] = View.reduce(View.empty, {
       ...event,
@@ -121,7 +121,7 @@ describe("what a command has said", () => {
 
   it("is shown by its last lines: six of a failure, with the line that names the error, three of a success", () => {
     const numbers = Array.from({ length: 50 }, (_, index) => `line ${index + 1}`).join("\n")
-    assert.deepStrictEqual(shown(false, `${numbers}\n[Command succeeded with exit code 0]`).slice(1), [
+    assert.deepStrictEqual(showPart(false, `${numbers}\n[Command succeeded with exit code 0]`).slice(1), [
       "  exit code 0",
       "  line 48",
       "  line 49",
@@ -142,7 +142,7 @@ describe("what a command has said", () => {
       "",
       "[Command failed with exit code 1]"
     ].join("\n")
-    const lines = shown(true, failing)
+    const lines = showPart(true, failing)
     assert.include(lines[2], "AssertionError [ERR_ASSERTION]: Expected values")
     assert.include(lines.join("\n"), "actual: 3,")
     assert.strictEqual(lines.length, 2 + 7)

@@ -109,7 +109,7 @@ describe("rules for calls", () => {
     }
   })
 
-  it("ask about git that only reads, where a repository or its submodule names a program for it", () => {
+  it("ask about reading git commands if a repository or its submodule names a program for them", () => {
     const at = mkdtempSync(join(folder, "repository-"))
     const inner = join(at, "inner")
     const git = (cwd: string, ...args: ReadonlyArray<string>) =>
@@ -179,7 +179,7 @@ describe("rules for calls", () => {
     assert.isBelow(performance.now() - before, 2_000)
   })
 
-  it("are globs of whole paths, whatever signs the folder has in its name", () => {
+  it("are globs of whole paths, with any signs in the folder's name", () => {
     const at = (pattern: string) => globOf(pattern, "/w/[a]*", "/home/ada")
     assert.deepEqual([".env", "src/**", "/build", "./x", "~/n?tes", "//etc/*", "a{b}"].map(at), [
       "/w/\\[a\\]\\*/**/.env",
@@ -192,7 +192,7 @@ describe("rules for calls", () => {
     ])
   })
 
-  it("are refused by name where they can't be read", () => {
+  it("are refused by name if unreadable", () => {
     for (const [text, words] of [
       ["Bsh(ls)", /no tool "Bsh"\. Did you mean "Bash"\?/],
       ["Bash(npm test && ls)", /not one plain command/],
@@ -207,7 +207,7 @@ describe("rules for calls", () => {
     }
   })
 
-  it.effect("of an organisation are refused where a misspelt name would leave them out", () =>
+  it.effect("of an organisation are refused if a misspelt name would leave them out", () =>
     Effect.gen(function* () {
       const file = join(mkdtempSync(join(tmpdir(), "organisation-")), "config.json")
       for (const [settings, problem] of [
@@ -267,7 +267,7 @@ const world = Effect.fnUntraced(function* (...replies: ReadonlyArray<Reply>) {
 })
 
 describe("the program", { timeout: 120_000 }, () => {
-  it.effect("asks about what a wrapper or an option makes of a command that only reads", () =>
+  it.effect("asks if a wrapper or an option turns a reading command into another one", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const planted = "git log --format=%B --output=.git/hooks/pre-commit -1"
@@ -317,7 +317,7 @@ describe("the program", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("runs what a flag allows, and nothing that a rule refuses, with --yolo too", () =>
+  it.effect("runs calls that a flag allows, and none that a rule refuses, with --yolo too", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { has, requests, run } = yield* world(
@@ -363,7 +363,7 @@ describe("the program", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("reads the rules of a project that is trusted, and leaves out one that would let anything run", () =>
+  it.effect("reads the rules of a trusted project, and leaves out a rule that would let anything run", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { cwd, has, run } = yield* world(running("touch a"), ...answered("touch a"), running("node -e 1"))
@@ -381,7 +381,7 @@ describe("the program", { timeout: 120_000 }, () => {
   )
 
   it.effect(
-    "reads the rules of a project and a user in the settings of Claude Code, and leaves out what is not here",
+    "reads the rules of a project and a user in the settings of Claude Code, and leaves out unknown tools",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -391,14 +391,14 @@ describe("the program", { timeout: 120_000 }, () => {
             ...answered("touch c"),
             say("Done.")
           )
-          const put = (folder: string, permissions: object) => {
+          const putRules = (folder: string, permissions: object) => {
             mkdirSync(join(folder, ".claude"), { recursive: true })
             writeFileSync(join(folder, ".claude/settings.json"), JSON.stringify({ permissions }))
           }
           const home = program.folder()
           const runAs = (args: ReadonlyArray<string>) => program.run(cwd, args, { ...env, HOME: home })
-          put(cwd, { allow: ["Bash(touch a)", "Bash(node:*)", "Agent(Explore)"], defaultMode: "acceptEdits" })
-          put(home, { allow: ["Bash(touch b)"], deny: ["Bash(touch c)"] })
+          putRules(cwd, { allow: ["Bash(touch a)", "Bash(node:*)", "Agent(Explore)"], defaultMode: "acceptEdits" })
+          putRules(home, { allow: ["Bash(touch b)"], deny: ["Bash(touch c)"] })
           const before = yield* runAs(["run", "a"])
           assert.deepEqual([before.code, has("a")], [6, false], before.err)
           assert.match(before.err, /not trusted: new permissions \.claude\/settings\.json/)
@@ -409,7 +409,7 @@ describe("the program", { timeout: 120_000 }, () => {
             trusted.err,
             /permissions\.allow: "Agent\(Explore\)" is no rule: there is no tool "Agent"; it is left out/
           )
-          put(home, { allow: "Bash(touch c)", ask: [7], deny: ["Bash(touch c)"] })
+          putRules(home, { allow: "Bash(touch c)", ask: [7], deny: ["Bash(touch c)"] })
           const refused = yield* runAs(["run", "--yolo", "c"])
           assert.deepEqual([refused.code, has("c")], [0, false], refused.err)
           assert.match(refused.err, /permissions\.allow is no list of texts[^]*permissions\.ask is no list of texts/)

@@ -1,4 +1,4 @@
-/** The program as a process: what it prints, where, and the code that it ends with. */
+/** The program as a process: its output, its channels, and its exit codes. */
 import { execFile } from "node:child_process"
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -27,7 +27,7 @@ const threadOf = (out: string): string => {
 }
 
 describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
-  it.effect("tells what is near a command, a flag, a field and a variable that is misspelt, with code 2", () =>
+  it.effect("suggests the right command, flag, field and variable for a misspelt one, with code 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
       const [other, command, flag, shared, variable, version] = yield* Effect.all(
@@ -71,7 +71,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("takes the user's folder from the system where HOME is none, and words for no command", () =>
+  it.effect("takes the user's folder from the system without HOME, and words for no command", () =>
     Effect.gen(function* () {
       const cwd = folder()
       mkdirSync(join(cwd, ".config/deepagents"), { recursive: true })
@@ -104,7 +104,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("says in words what is wrong with a file, a folder, a flag and a key, with code 2", () =>
+  it.effect("reports the problem of a file, a folder, a flag and a key in words, with code 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
       const config = join(cwd, "config")
@@ -145,7 +145,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("with --json, what fails before there is a run is the result all the same, as the last line", () =>
+  it.effect("with --json, a failure before a run is the result all the same, as the last line", () =>
     Effect.gen(function* () {
       const cwd = folder()
       const lastOf = ({ out }: { readonly out: string }) => JSON.parse(out.trim().split("\n").at(-1) ?? "")
@@ -167,7 +167,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("answers questions about itself from one file, whatever else the words are", () =>
+  it.effect("answers questions about itself from one file, for any other words", () =>
     Effect.gen(function* () {
       const cwd = folder()
       // All other files of the program are missing here.
@@ -226,7 +226,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("says without a key what can be set up, with code 3; refuses files that are not there with 2", () =>
+  it.effect("without a key, lists the possible setups, with code 3; refuses missing files with 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
       const [none, named, doctor, unknown, missing, empty, models] = yield* Effect.all(
@@ -369,7 +369,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("ends at a limit with 4, and with 6 where a call waits for a decision", () =>
+  it.effect("ends at a limit with 4, and with 6 if a call waits for a decision", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const cwd = folder()
@@ -412,9 +412,9 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
         yield* Effect.promise(() => second.ended)
         const after = yield* run(cwd, ["run", "and now", "--session", id], env)
         assert.equal(after.out, "Third.\n")
-        const shown = (yield* run(cwd, ["sessions", "show", id], env)).out
-        for (const said of ["hi", "more", "and now"]) assert.include(shown, `> ${said}`)
-        assert.notInclude(shown, "me, t")
+        const sessionText = (yield* run(cwd, ["sessions", "show", id], env)).out
+        for (const said of ["hi", "more", "and now"]) assert.include(sessionText, `> ${said}`)
+        assert.notInclude(sessionText, "me, t")
       })
     )
   )
@@ -510,7 +510,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("gives agents the servers of a trusted folder; one that fails is a warning, and a failure to doctor", () =>
+  it.effect("gives agents the servers of a trusted folder; a failing one is a warning, and a failure to doctor", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const cwd = folder()
@@ -612,7 +612,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
         assert.equal(done.code, 0, done.err)
         const sent = JSON.stringify(requests[0])
         for (const tool of ["git_status", "git_log", "web_search", "fetch_url"]) assert.include(sent, tool)
-        // What its shell does has no tool beside it, and what holds anyway is not said with each tool.
+        // No tool repeats the shell's abilities, and no tool's text repeats general rules.
         assert.notInclude(sent, "git_commit")
         assert.notInclude(sent, "additionalProperties")
         assert.isBelow(JSON.stringify(requests[0]?.body.tools).length, 17_000)

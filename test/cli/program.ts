@@ -79,17 +79,17 @@ export const start = (
   const text = () => terminal.lines().join("\n")
   const waitFor = (isThere: () => boolean, what: () => string): Promise<void> =>
     new Promise((resolve, reject) => {
-      const done = () => {
+      const finish = () => {
         clearTimeout(timer)
         changed.delete(look)
       }
       const timer = setTimeout(() => {
-        done()
+        finish()
         reject(new Error(`not seen: ${what()}\n${text()}`))
       }, patience)
       const look = () => {
         if (!isThere()) return
-        done()
+        finish()
         resolve()
       }
       changed.add(look)

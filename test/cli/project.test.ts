@@ -20,7 +20,7 @@ beforeAll(() => {
 })
 afterAll(() => program.remove())
 
-const put = (folder: string, files: { readonly [path: string]: string }): string => {
+const putFiles = (folder: string, files: { readonly [path: string]: string }): string => {
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), text)
@@ -30,14 +30,14 @@ const put = (folder: string, files: { readonly [path: string]: string }): string
 
 /** A repository with files, and its real path. */
 const repository = (files: { readonly [path: string]: string }): string => {
-  const folder = put(program.folder(), files)
+  const folder = putFiles(program.folder(), files)
   execFileSync("git", ["init", "-q"], { cwd: folder })
   return folder
 }
 
 const places = (project: string) => ({ project, config: join(project, "no-config"), data: join(project, "no-data") })
 /** Reads the instructions of a project whose items are all trusted, or none. */
-const read = (project: string, isTrusted = true) =>
+const readProject = (project: string, isTrusted = true) =>
   Effect.gen(function* () {
     const trusted = { items: yield* findItems(project), left: [] }
     return yield* readInstructions(places(project), isTrusted ? trusted : noProject)
@@ -75,7 +75,7 @@ describe("instruction files", { timeout: 60_000 }, () => {
         "packages/y/AGENTS.md": "y agents"
       })
       symlinkSync("AGENTS.md", join(root, "packages/x/CLAUDE.md"))
-      const { files, problems } = yield* read(join(root, "packages/x"))
+      const { files, problems } = yield* readProject(join(root, "packages/x"))
       assert.deepEqual(
         files.map(({ path, text }) => [path.slice(root.length), text.split("\n")[0]]),
         [
@@ -86,13 +86,13 @@ describe("instruction files", { timeout: 60_000 }, () => {
         ]
       )
       assert.deepEqual(problems, [])
-      assert.deepEqual((yield* read(join(root, "packages/x"), false)).files, [])
+      assert.deepEqual((yield* readProject(join(root, "packages/x"), false)).files, [])
     })
   )
 
-  it.effect("says cycles, missing files, depth and what leads out of the project", () =>
+  it.effect("reports cycles, missing files, depth and imports that lead out of the project", () =>
     Effect.gen(function* () {
-      const outside = put(program.folder(), { "secret.md": "secret" })
+      const outside = putFiles(program.folder(), { "secret.md": "secret" })
       const root = repository({
         "AGENTS.md": "@a.md @gone.md @../../../../../../etc/passwd.txt @link.md @someone @types/node",
         "a.md": "@b.md",
@@ -100,7 +100,7 @@ describe("instruction files", { timeout: 60_000 }, () => {
         ...Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`${at + 1}.md`, `n${at + 1} @${at + 2}.md`]))
       })
       symlinkSync(join(outside, "secret.md"), join(root, "link.md"))
-      const { files, problems } = yield* read(root)
+      const { files, problems } = yield* readProject(root)
       assert.deepEqual(
         files.map(({ path }) => path.slice(root.length + 1)),
         ["AGENTS.md", "a.md", "b.md", "1.md", "2.md", "3.md"]
@@ -119,7 +119,7 @@ describe("instruction files", { timeout: 60_000 }, () => {
     Effect.gen(function* () {
       const root = repository({ "AGENTS.md": `${"line\n".repeat(20_000)}`, "b/x": "", "CLAUDE.local.md": "a\u0000b" })
       execFileSync("sh", ["-c", "mkfifo CLAUDE.md"], { cwd: root })
-      const { files, problems } = yield* read(root)
+      const { files, problems } = yield* readProject(root)
       assert.deepEqual(
         files.map(({ bytes, isWhole }) => [bytes, isWhole]),
         [[100_000, false]]
@@ -136,7 +136,7 @@ describe("instruction files", { timeout: 60_000 }, () => {
     Effect.gen(function* () {
       const words = Array.from({ length: 1_500 }, (_, at) => `@${at}.md`).join(" ")
       const root = repository({ "AGENTS.md": words, "CLAUDE.md": words, "10.md": "ten", "1400.md": "late" })
-      const { files, problems } = yield* read(root)
+      const { files, problems } = yield* readProject(root)
       assert.deepEqual(
         files.map(({ path }) => path.slice(root.length + 1)),
         ["AGENTS.md", "10.md", "CLAUDE.md"]
@@ -147,8 +147,8 @@ describe("instruction files", { timeout: 60_000 }, () => {
 
   it.effect("outside of a repository and of the home, only the working folder counts", () =>
     Effect.gen(function* () {
-      const above = put(mkdtempSync(join(tmpdir(), "above-")), { "AGENTS.md": "above", "in/AGENTS.md": "inside" })
-      const { files } = yield* read(join(above, "in"))
+      const above = putFiles(mkdtempSync(join(tmpdir(), "above-")), { "AGENTS.md": "above", "in/AGENTS.md": "inside" })
+      const { files } = yield* readProject(join(above, "in"))
       assert.deepEqual(
         files.map(({ text }) => text),
         ["inside"]
@@ -168,14 +168,14 @@ describe("instruction files", { timeout: 60_000 }, () => {
     )
   })
 
-  it.effect("are in the prompt, and those of a sub-folder follow the first call below it", () =>
+  it.effect("are in the prompt, and a sub-folder's follow the first call below it", () =>
     Effect.gen(function* () {
       const root = repository({
         "AGENTS.md": "Write German.",
         "sub/AGENTS.md": "Write French here.",
         "sub/deep/a.txt": "A"
       })
-      const home = put(program.folder(), { ".claude/CLAUDE.md": "Be brief." })
+      const home = putFiles(program.folder(), { ".claude/CLAUDE.md": "Be brief." })
       const reading = call("read_file", { file_path: join(root, "sub/deep/a.txt") })
       const again = stream(answer([{ call: "read_file", id: "toolu_2", input: { file_path: "sub/deep/a.txt" } }]))
       const { bodies, code, err } = yield* ran(root, [reading, again, say("Done.")], { home })
@@ -226,7 +226,7 @@ describe("agents, skills, commands and plugins", { concurrent: true, timeout: 60
         "packages/x/.agents/skills/a/SKILL.md": skill("a", "near-a")
       })
       symlinkSync("../../.agents/skills/b", join(root, ".claude/skills/b"))
-      const home = put(program.folder(), { ".agents/skills/mine/SKILL.md": skill("mine", "home-mine") })
+      const home = putFiles(program.folder(), { ".agents/skills/mine/SKILL.md": skill("mine", "home-mine") })
       const cwd = join(root, "packages/x")
       const uses = [
         call("use_skill", { name: "a" }),
@@ -246,9 +246,9 @@ describe("agents, skills, commands and plugins", { concurrent: true, timeout: 60
     })
   )
 
-  it.effect("nested commands and those of plugins; a command in a text runs only if it is approved", () =>
+  it.effect("nested commands and plugin commands; a command in a text runs only after an approval", () =>
     Effect.gen(function* () {
-      const plugin = put(program.folder(), {
+      const plugin = putFiles(program.folder(), {
         ".claude-plugin/plugin.json": JSON.stringify({ name: "tidy" }),
         "commands/up.md": "Tidy up.",
         "agents/sweeper.md": "---\ndescription: Sweeps\n---\nYou sweep.",
@@ -257,7 +257,9 @@ describe("agents, skills, commands and plugins", { concurrent: true, timeout: 60
       const root = repository({
         ".claude/commands/ns/x.md": "First $1 of $ARGUMENTS:\n!`touch ran-$2; echo out-of-$1`\nEnd"
       })
-      const home = put(program.folder(), { ".config/deepagents/config.json": JSON.stringify({ plugins: [plugin] }) })
+      const home = putFiles(program.folder(), {
+        ".config/deepagents/config.json": JSON.stringify({ plugins: [plugin] })
+      })
       const stdin = "/ns:x one two !`touch never`\n1\n/tidy:up\n/quit\n"
       const { bodies, code, err, out } = yield* ran(root, [say("Done.")], { home, args: ["--trust", "--plain"], stdin })
       assert.equal(code, 0, err)

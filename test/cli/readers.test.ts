@@ -1,4 +1,4 @@
-/** The program holds parts of the packages that read pages and PDFs: its threads read what those of the library read. */
+/** The program holds parts of the packages that read pages and PDFs: its threads read the same as the library's. */
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"

@@ -133,7 +133,7 @@ describe("limits that providers list", () => {
   it.live("decide whether a model is asked to think, and let it see, as OpenRouter's list says", () =>
     Effect.gen(function* () {
       const image = { input_modalities: ["text", "image"] }
-      const listed = (id: string, supported_parameters: ReadonlyArray<string>) => ({
+      const listModel = (id: string, supported_parameters: ReadonlyArray<string>) => ({
         id,
         context_length: 9_000,
         architecture: image,
@@ -141,7 +141,9 @@ describe("limits that providers list", () => {
       })
       // A vendor's model keeps what is known of it.
       const known = { id: "openai/gpt-5.4", context_length: 9_000 }
-      const body = { data: [listed("acme/thinks", ["tools", "reasoning"]), listed("acme/talks", ["tools"]), known] }
+      const body = {
+        data: [listModel("acme/thinks", ["tools", "reasoning"]), listModel("acme/talks", ["tools"]), known]
+      }
       const text = yield* convert("list", source, Object.fromEntries([limitsIn("openrouter", body)]))
       const rows = Layer.succeed(ModelCatalogue, overlay(shipped, parseCatalogue(text) ?? { providers: {} }))
       const server = yield* Server.make

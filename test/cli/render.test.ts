@@ -185,7 +185,7 @@ describe("the view of a turn", () => {
   }
 })
 
-it("shows a definition of a link where nothing beside it refers to it: nobody could see where it leads", () => {
+it("shows a definition of a link without a reference: nobody could see its target otherwise", () => {
   const at = { columns: 80, style: plain, highlight: undefined }
   expect(render("See [docs][1].\n\n[1]: https://a.b/c", at)).toEqual(["See docs (https://a.b/c)."])
   expect(render("[1]: https://a.b/c\n[Two]: https://d.e", at)).toEqual(["[1]: https://a.b/c", "[two]: https://d.e"])
@@ -283,7 +283,7 @@ describe("lines", () => {
     }
   })
 
-  it("are cut by what is seen of them, and their colours end", () => {
+  it("are cut by their visible width, and their colours end", () => {
     const red = styleOf(true).red("日本語のテキスト")
     expect(fit(red, 7)).toBe("\u001b[31m日本語…\u001b[39m")
     expect(fit("short", 7)).toBe("short")

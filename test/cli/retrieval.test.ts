@@ -1,4 +1,4 @@
-/** `deepagents index`, and an agent that searches what it indexed. */
+/** `deepagents index`, and an agent that searches the index. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"

@@ -30,7 +30,7 @@ const licence = JSON.stringify({
 })
 
 describe("deepagents run", { timeout: 120_000 }, () => {
-  it.effect("sends images, files and what is piped in along with the words", () =>
+  it.effect("sends images, files and piped text along with the words", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { cwd, requests, run } = yield* world(say("A dot."))
@@ -71,25 +71,25 @@ describe("deepagents run", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("ends with 5 at a budget, 7 at a refusal, 8 at a cut answer, and prints what there is", () =>
+  it.effect("ends with 5 at a budget, 7 at a refusal, 8 at a cut answer, and prints the partial answer", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const ended = Effect.fnUntraced(function* (args: ReadonlyArray<string>, ...replies: ReadonlyArray<Reply>) {
+        const endOf = Effect.fnUntraced(function* (args: ReadonlyArray<string>, ...replies: ReadonlyArray<Reply>) {
           const { run } = yield* world(...replies)
           const { code, err, out } = yield* run(["run", "hi", ...args])
           return { code, err, out: out.trim() }
         })
         const stopped = (stop: string) => stream(answer([{ text: "So far" }], { stop }))
-        const tokens = yield* ended(["--tokens", "10"], looking, say("So far"))
+        const tokens = yield* endOf(["--tokens", "10"], looking, say("So far"))
         assert.deepInclude(tokens, { code: 5, out: "So far" }, tokens.err)
         assert.match(tokens.err, /--tokens/)
-        const cost = yield* ended(["--budget", "0.000001"], looking, say("So far"))
+        const cost = yield* endOf(["--budget", "0.000001"], looking, say("So far"))
         assert.deepInclude(cost, { code: 5, out: "So far" }, cost.err)
-        const refused = yield* ended([], stopped("refusal"))
+        const refused = yield* endOf([], stopped("refusal"))
         assert.equal(refused.code, 7, refused.err)
-        const cut = yield* ended([], stopped("max_tokens"))
+        const cut = yield* endOf([], stopped("max_tokens"))
         assert.deepInclude(cut, { code: 8, out: "So far" }, cut.err)
-        const negative = yield* ended(["--budget", "-1"])
+        const negative = yield* endOf(["--budget", "-1"])
         assert.equal(negative.code, 2, negative.err)
       })
     )

@@ -1,4 +1,4 @@
-/** The program with the setting `sandbox`: the work of a day goes on, and what is beside the folder is out of reach. */
+/** The program with the setting `sandbox`: the work of a day goes on, and files beside the folder are out of reach. */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -88,7 +88,7 @@ describeIsolated("the program in a sandbox", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("asks about no command in the mode auto-edit, but where a rule asks, or the network is open", () =>
+  it.effect("asks about no command in the mode auto-edit, except by a rule, or with an open network", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const made = "touch made.txt; echo x >> .git/hooks/pre-commit; echo $?"

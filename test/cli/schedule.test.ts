@@ -10,7 +10,7 @@ import { build } from "./built.ts"
 
 const { bin } = build()
 
-/** Runs the program until it ends, or prints what is waited for. */
+/** Runs the program until it ends, or prints the awaited text. */
 const start = (home: string, args: ReadonlyArray<string>, isUp?: RegExp) =>
   Effect.callback<{ readonly child: ChildProcess; readonly text: string }>((resume) => {
     const child = spawn(process.execPath, [bin, "--demo", "--cwd", home, ...args], {

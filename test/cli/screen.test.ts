@@ -32,7 +32,7 @@ const operation = fc.oneof(
 )
 
 describe("the screen", () => {
-  it("keeps what was committed once, in order, and the live lines once, through any operations and resizes", async () => {
+  it("keeps committed lines once, in order, and the live lines once, through any operations and resizes", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(operation, { minLength: 1, maxLength: 80 }), async (operations) => {
         let columns = 60
@@ -84,7 +84,7 @@ describe("the screen", () => {
     )
   })
 
-  it("clears nothing that it did not draw, and writes between marks of one frame", () => {
+  it("clears only its own lines, and writes between marks of one frame", () => {
     const written: Array<string> = []
     const screen = makeScreen({ write: (text) => written.push(text), columns: () => 40, rows: () => 10 }, () => ({
       lines: ["›"],

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { ask, readFrames } from "../server/door.ts"
-import { read, shown } from "../server/reader.ts"
+import { foldFrames, showState } from "../server/reader.ts"
 import { freePort } from "../servers/port.ts"
 import { postgres } from "../servers/postgres.ts"
 import { build } from "./built.ts"
@@ -74,7 +74,7 @@ describe("deepagents serve", () => {
         const known = readKnown(home)
         assert.strictEqual(known.token, token)
         const { frames } = yield* readFrames(`${known.url}/threads/t/events`, { token })
-        const { end, messages } = shown(read(frames))
+        const { end, messages } = showState(foldFrames(frames))
         assert.match(end, /^RunCompleted/)
         assert.strictEqual(messages.filter(([, id]) => id === "input:1").length, 1)
         const busy = yield* serve(home, [])
@@ -188,7 +188,7 @@ describe("deepagents serve", () => {
           )
         const inputsAt = Effect.fnUntraced(function* (at: { readonly url: string; readonly token: string }) {
           const { frames } = yield* readFrames(`${at.url}/threads/t/events`, at)
-          const { end, messages } = shown(read(frames))
+          const { end, messages } = showState(foldFrames(frames))
           assert.match(end, /^RunCompleted/)
           return messages.flatMap(([, id]) => (typeof id === "string" && id.startsWith("input:") ? [id] : []))
         })

@@ -17,8 +17,8 @@ afterAll(() => program.remove())
 
 type Started = ReturnType<ReturnType<typeof build>["start"]>
 
-/** Waits until a pattern is in what a program wrote; gives what it caught. */
-const seen = (started: Started, pattern: RegExp, from: "out" | "err" = "out") =>
+/** Waits for a pattern in a program's output; returns the match. */
+const waitForMatch = (started: Started, pattern: RegExp, from: "out" | "err" = "out") =>
   Effect.callback<string>((resume) => {
     const look = () => {
       const found = pattern.exec(started[from]())
@@ -60,7 +60,7 @@ describe("servers of the program", { timeout: 90_000 }, () => {
       const added = yield* program.run(cwd, ["mcp", "add", "broken", "--", "/no/such/program"], env)
       assert.equal(added.code, 0, added.err)
       const chat = program.start(cwd, ["--plain"], env, null)
-      yield* seen(chat, /! The server broken can't be used: .*\/no\/such\/program.*\(\/mcp shows all\)/)
+      yield* waitForMatch(chat, /! The server broken can't be used: .*\/no\/such\/program.*\(\/mcp shows all\)/)
       chat.child.stdin.end("/quit\n")
       yield* Effect.promise(() => chat.ended)
     })
@@ -74,7 +74,7 @@ describe("servers of the program", { timeout: 90_000 }, () => {
         assert.equal(before.code, 1)
         assert.match(before.out, /✗ +guarded .*deepagents mcp login/)
         const login = program.start(cwd, ["mcp", "login", "guarded"], env)
-        yield* signIn(yield* seen(login, page, "err"))
+        yield* signIn(yield* waitForMatch(login, page, "err"))
         const done = yield* Effect.promise(() => login.ended)
         assert.equal(done.code, 0, done.err)
         assert.match(done.err, /guarded is connected: 2 tools/)
@@ -94,8 +94,8 @@ describe("servers of the program", { timeout: 90_000 }, () => {
       Effect.gen(function* () {
         const { cwd, env } = yield* world
         const login = program.start(cwd, ["mcp", "login", "guarded", "--device"], env)
-        const url = yield* seen(login, /(http:\/\/127\.0\.0\.1:\d+\/device\?\S+)/, "err")
-        yield* seen(login, /on any device, with the code [A-Z]{4}-[A-Z]{4}, within 5 minutes/, "err")
+        const url = yield* waitForMatch(login, /(http:\/\/127\.0\.0\.1:\d+\/device\?\S+)/, "err")
+        yield* waitForMatch(login, /on any device, with the code [A-Z]{4}-[A-Z]{4}, within 5 minutes/, "err")
         yield* confirmDevice(url)
         const done = yield* Effect.promise(() => login.ended)
         assert.equal(done.code, 0, done.err)
@@ -118,21 +118,21 @@ describe("servers of the program", { timeout: 90_000 }, () => {
         const chat = program.start(cwd, ["chat", "--trust"], { ...env, ...model }, null)
         const type = (line: string) => Effect.sync(() => chat.child.stdin.write(`${line}\n`))
         yield* type("/mcp")
-        yield* seen(chat, /everything connected, \d+ tools/)
-        yield* seen(chat, /guarded failed:[^]*\/mcp\s+login/)
+        yield* waitForMatch(chat, /everything connected, \d+ tools/)
+        yield* waitForMatch(chat, /guarded failed:[^]*\/mcp\s+login/)
         yield* type("/mcp lgin guarded")
-        yield* seen(chat, /Did you mean "login"/)
+        yield* waitForMatch(chat, /Did you mean "login"/)
         yield* type("/mcp login guarded")
-        yield* signIn(yield* seen(chat, page))
-        yield* seen(chat, /guarded connected, 2 tools/)
+        yield* signIn(yield* waitForMatch(chat, page))
+        yield* waitForMatch(chat, /guarded connected, 2 tools/)
         yield* type("/mcp tools guarded")
-        yield* seen(chat, /look \(reads only\)/)
+        yield* waitForMatch(chat, /look \(reads only\)/)
         yield* type("/mcp reconnect everything")
-        yield* seen(chat, /(?:everything connected[^]*){2}/)
+        yield* waitForMatch(chat, /(?:everything connected[^]*){2}/)
         yield* type("/everything:args-prompt")
-        yield* seen(chat, /It needs city:\s+\/everything:args-prompt\s+<city>/)
+        yield* waitForMatch(chat, /It needs city:\s+\/everything:args-prompt\s+<city>/)
         yield* type('/everything:args-prompt "New Haven" Connecticut, USA')
-        yield* seen(chat, /It rains/)
+        yield* waitForMatch(chat, /It rains/)
         assert.match(JSON.stringify(requests[0]?.body), /weather in New Haven, Connecticut, USA/)
         yield* type("/quit")
         assert.equal((yield* Effect.promise(() => chat.ended)).code, 0)

@@ -55,7 +55,7 @@ describe("coders", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("make no branch in plan mode; what a crash left is told, and is not offered outside of git", () =>
+  it.effect("make no branch in plan mode; leftovers of a crash are reported, and not offered outside of git", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const cwd = repository()
@@ -80,7 +80,7 @@ describe("coders", { timeout: 120_000 }, () => {
 })
 
 describe("a script", { timeout: 120_000 }, () => {
-  it.effect("does the work of many calls, and asks for what changes files", () =>
+  it.effect("does the work of many calls, and asks for calls that change files", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const cwd = realpathSync(program.folder())

@@ -14,8 +14,8 @@ beforeAll(() => {
 })
 afterAll(() => built.remove())
 
-/** The program in a folder of its own, with the home of a user who has never used it. */
-const opened = Effect.fnUntraced(function* (
+/** The program in a folder of its own, with the home of a new user. */
+const openProgram = Effect.fnUntraced(function* (
   args: ReadonlyArray<string>,
   env: { readonly [name: string]: string } = {},
   cwd = built.folder()
@@ -53,7 +53,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
       Effect.gen(function* () {
         const cwd = built.folder()
         const home = built.folder()
-        const put = (folder: string, file: string, value: unknown): void => {
+        const putFile = (folder: string, file: string, value: unknown): void => {
           mkdirSync(join(folder, file, ".."), { recursive: true })
           writeFileSync(join(folder, file), JSON.stringify(value))
         }
@@ -61,35 +61,35 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
         const last = (program: Program, wanted: string) =>
           Effect.promise(() => program.draft((text) => text.includes(`\n${wanted} · / commands`)))
         const command = (text: string) => ({ statusLine: { type: "command", command: text } })
-        put(home, ".claude/settings.json", command("printf '\\033[31mhome\\033[0m\\nmore'"))
-        const first = yield* opened([], env, cwd)
+        putFile(home, ".claude/settings.json", command("printf '\\033[31mhome\\033[0m\\nmore'"))
+        const first = yield* openProgram([], env, cwd)
         yield* last(first, "home")
         const facts = `node -e 'process.stdin.on("data", (data) => { const all = JSON.parse(data); console.log("of", all.model.id, all.cwd === process.cwd(), all.mode) })'`
-        put(cwd, ".claude/settings.json", command(facts))
-        const asked = yield* opened([], env, cwd)
+        putFile(cwd, ".claude/settings.json", command(facts))
+        const asked = yield* openProgram([], env, cwd)
         yield* until(asked, "yes, as it is now")
         assert.include(asked.text(), "status line")
         asked.type("\u001b[B\r")
         yield* last(asked, "of claude-sonnet-5-5 true ask")
         asked.type("\u001b[Z")
         yield* last(asked, "of claude-sonnet-5-5 true auto-edit")
-        put(cwd, ".claude/settings.json", command("echo other"))
-        const changed = yield* opened([], env, cwd)
+        putFile(cwd, ".claude/settings.json", command("echo other"))
+        const changed = yield* openProgram([], env, cwd)
         yield* until(changed, "yes, as it is now")
         changed.type("\r")
         yield* last(changed, "home")
-        put(cwd, "config/deepagents/config.json", { statusLine: ["model", "mode", "branch"] })
-        const own = yield* opened([], env, cwd)
+        putFile(cwd, "config/deepagents/config.json", { statusLine: ["model", "mode", "branch"] })
+        const own = yield* openProgram([], env, cwd)
         yield* until(own, "yes, as it is now")
         own.type("\r")
         yield* last(own, "anthropic:claude-sonnet-5-5 · ask")
-        put(cwd, "config/deepagents/config.json", { statusLine: { command: "exit 3" } })
-        const broken = yield* opened([], env, cwd)
+        putFile(cwd, "config/deepagents/config.json", { statusLine: { command: "exit 3" } })
+        const broken = yield* openProgram([], env, cwd)
         yield* until(broken, "yes, as it is now")
         broken.type("\r")
         yield* until(broken, "The status line can't be made: its command ended with exit code 3")
         yield* last(broken, "ask · deep · anthropic:claude-sonnet-5-5")
-        put(cwd, ".deepagents/config.json", { statusLine: ["model"] })
+        putFile(cwd, ".deepagents/config.json", { statusLine: ["model"] })
         const refused = built.start(cwd, ["run", "hi", "--trust"], env)
         const { code, err } = yield* Effect.promise(() => refused.ended)
         assert.equal(code, 2)
@@ -107,7 +107,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
           error(401, "authentication_error", "invalid x-api-key")
         )
         const env = { ANTHROPIC_BASE_URL: url }
-        const first = yield* opened([], env)
+        const first = yield* openProgram([], env)
         yield* until(first, "Which model shall answer?")
         first.type("\r")
         yield* until(first, "Key of anthropic")
@@ -121,7 +121,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
         first.type("\u0004")
         assert.equal(yield* Effect.promise(() => first.ended), 0)
         assert.notInclude(first.raw(), "sk-ant-typed")
-        const second = yield* opened([], env, first.cwd)
+        const second = yield* openProgram([], env, first.cwd)
         yield* until(second, ready)
         assert.notInclude(second.text(), "Which model")
         second.type("hi\r")
@@ -133,7 +133,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
   it.live("says once that a model has no key, without a time, and keeps the message", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const program = yield* opened([], {
+        const program = yield* openProgram([], {
           ANTHROPIC_API_KEY: "sk-ant-test",
           ANTHROPIC_BASE_URL: "http://127.0.0.1:1"
         })
@@ -148,10 +148,10 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
     )
   )
 
-  it.live("leaves by Ctrl-C where it asks what to use, with 130", () =>
+  it.live("leaves by Ctrl-C at the first question, with 130", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const program = yield* opened([])
+        const program = yield* openProgram([])
         yield* until(program, "Which model shall answer?")
         program.type("\u0003")
         assert.equal(yield* Effect.promise(() => program.ended), 130)
@@ -169,7 +169,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
           const file = join(cwd, "config/deepagents/config.json")
           mkdirSync(join(cwd, "config/deepagents"), { recursive: true })
           writeFileSync(file, JSON.stringify({ tokens: 1_000_000, keys: { mode: ["ctrl+y"] } }))
-          const program = yield* opened(["--demo"], {}, cwd)
+          const program = yield* openProgram(["--demo"], {}, cwd)
           yield* until(program, ready)
           program.type("/theme mono\r")
           yield* until(program, "colours: mono")
@@ -206,7 +206,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
       Effect.gen(function* () {
         const cwd = built.folder()
         writeFileSync(join(cwd, "notes.txt"), "noted\n")
-        const program = yield* opened(["--demo", "--yolo"], {}, cwd)
+        const program = yield* openProgram(["--demo", "--yolo"], {}, cwd)
         yield* until(program, ready)
         program.type("one\rtwo\r")
         yield* until(program, (text) => /The report is in[^]*You said: “two”/.test(text))
@@ -276,7 +276,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
             program.type(after)
             yield* until(program, () => program.raw().length > shown)
           }
-          // Menus come and go; an Escape and what comes at once behind it would be one key.
+          // Menus come and go; an Escape and a key at once behind it would be one key.
           yield* Effect.sleep("150 millis")
         }
         assert.match(readFileSync(join(cwd, "out.md"), "utf8"), /^## You\n\none/)
@@ -289,7 +289,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
   it.live("shows all that a sub-agent said and did", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const program = yield* opened(["--demo", "--yolo", "chat", "What is here?"])
+        const program = yield* openProgram(["--demo", "--yolo", "chat", "What is here?"])
         yield* until(program, "The report is in")
         yield* until(program, ready)
         program.type("/agents\r")
@@ -303,7 +303,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
     )
   )
 
-  it.live("takes back what a run and a chat of lines changed", () =>
+  it.live("takes back changes of a run and of a chat of lines", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const writing = (name: string) =>
@@ -324,7 +324,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
         const lines = yield* built.run(cwd, ["resume", "--plain", ...edits], env, "make b\n")
         assert.equal(lines.code, 0, lines.err)
         assert.deepEqual(has(), [true, true])
-        const program = yield* opened(["resume"], env, cwd)
+        const program = yield* openProgram(["resume"], env, cwd)
         yield* until(program, ready)
         for (const what of ["make b", "make a"]) {
           program.type("/undo\r")

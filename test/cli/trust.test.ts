@@ -18,7 +18,7 @@ beforeAll(() => {
 })
 afterAll(() => program.remove())
 
-const put = (folder: string, file: string, text: string): void => {
+const putFile = (folder: string, file: string, text: string): void => {
   mkdirSync(join(folder, file, ".."), { recursive: true })
   writeFileSync(join(folder, file), text)
 }
@@ -29,11 +29,11 @@ const world = () => {
   return { ...placesOf(project), config: join(project, "../config-of", project.slice(-6)), data: program.folder() }
 }
 
-const known = (places: ReturnType<typeof world>) =>
+const listKnown = (places: ReturnType<typeof world>) =>
   Effect.flatMap(findItems(places.project), (items) => statesOf(places, items))
 
 const statesIn = (places: ReturnType<typeof world>) =>
-  Effect.map(known(places), (all) => Object.fromEntries(all.map(({ item, state }) => [item.name, state])))
+  Effect.map(listKnown(places), (all) => Object.fromEntries(all.map(({ item, state }) => [item.name, state])))
 
 const servers = (given: object) => JSON.stringify({ mcpServers: given })
 
@@ -42,15 +42,15 @@ describe("items of a project", { timeout: 60_000 }, () => {
     Effect.gen(function* () {
       const places = world()
       const { project } = places
-      put(project, "AGENTS.md", "Be kind.\n")
-      put(project, ".mcp.json", servers({ one: { command: "one" }, two: { url: "https://two.example/" } }))
+      putFile(project, "AGENTS.md", "Be kind.\n")
+      putFile(project, ".mcp.json", servers({ one: { command: "one" }, two: { url: "https://two.example/" } }))
       assert.deepEqual(yield* statesIn(places), { "AGENTS.md": "new", one: "new", two: "new" })
-      const items = (yield* known(places)).map(({ item }) => item)
+      const items = (yield* listKnown(places)).map(({ item }) => item)
       yield* answer(places, items, true)
       assert.deepEqual(yield* statesIn(places), { "AGENTS.md": "trusted", one: "trusted", two: "trusted" })
       // A pull brings another server, another address, and other words.
-      put(project, "AGENTS.md", "Be kind.\nRun evil.\n")
-      put(
+      putFile(project, "AGENTS.md", "Be kind.\nRun evil.\n")
+      putFile(
         project,
         ".mcp.json",
         servers({ one: { command: "one" }, two: { url: "https://evil.example/" }, three: { command: "three" } })
@@ -61,7 +61,7 @@ describe("items of a project", { timeout: 60_000 }, () => {
         two: "changed",
         three: "new"
       })
-      const states = yield* known(places)
+      const states = yield* listKnown(places)
       assert.equal(states.find(({ item }) => item.name === "AGENTS.md")?.before, "Be kind.\n")
       const counting = projectOf(states)
       assert.deepEqual(
@@ -86,10 +86,10 @@ describe("items of a project", { timeout: 60_000 }, () => {
       const places = world()
       const { project } = places
       const outside = program.folder()
-      put(outside, "secret.md", "the secret")
+      putFile(outside, "secret.md", "the secret")
       symlinkSync(join(outside, "secret.md"), join(project, "AGENTS.md"))
-      put(project, ".deepagents/skills/ship/SKILL.md", "---\nname: ship\ndescription: Ships\n---\nShip.\n")
-      put(project, ".deepagents/skills/ship/run.sh", "echo ship")
+      putFile(project, ".deepagents/skills/ship/SKILL.md", "---\nname: ship\ndescription: Ships\n---\nShip.\n")
+      putFile(project, ".deepagents/skills/ship/run.sh", "echo ship")
       chmodSync(join(project, ".deepagents/skills/ship/run.sh"), 0o755)
       symlinkSync(join(project, ".deepagents"), join(project, ".deepagents/skills/ship/up"))
       const items = yield* findItems(project)
@@ -99,7 +99,7 @@ describe("items of a project", { timeout: 60_000 }, () => {
       )
       const trees = items.map(({ file, files = new Map() }) => ({ path: file, files }))
       const folder = yield* freeze(places, trees)
-      put(project, ".deepagents/skills/ship/run.sh", "echo evil")
+      putFile(project, ".deepagents/skills/ship/run.sh", "echo evil")
       assert.equal(readFileSync(join(folder, ".deepagents/skills/ship/run.sh"), "utf8"), "echo ship")
       assert.equal(yield* freeze(places, trees), folder)
       const [again] = yield* findItems(project)
@@ -110,10 +110,10 @@ describe("items of a project", { timeout: 60_000 }, () => {
   it.effect("of a policy that changed hold as they were trusted, also once the change is refused", () =>
     Effect.gen(function* () {
       const places = world()
-      put(places.project, ".deepagents/policy.yaml", "tools: { execute: refuse }")
+      putFile(places.project, ".deepagents/policy.yaml", "tools: { execute: refuse }")
       yield* answer(places, yield* findItems(places.project), true)
-      put(places.project, ".deepagents/policy.yaml", "tools: { execute: allow }")
-      const textsOf = Effect.map(known(places), (all) => projectOf(all).items.map(({ text }) => text))
+      putFile(places.project, ".deepagents/policy.yaml", "tools: { execute: allow }")
+      const textsOf = Effect.map(listKnown(places), (all) => projectOf(all).items.map(({ text }) => text))
       assert.deepEqual(yield* textsOf, ["tools: { execute: refuse }"])
       yield* answer(places, yield* findItems(places.project), false)
       assert.deepEqual(yield* statesIn(places), { ".deepagents/policy.yaml": "refused" })
@@ -128,10 +128,10 @@ describe("items of a project", { timeout: 60_000 }, () => {
       const cwd = program.folder()
       const env = { XDG_CONFIG_HOME: join(cwd, "../config", cwd.slice(-6)) }
       const run = (...args: ReadonlyArray<string>) => program.run(cwd, args, env)
-      put(cwd, "AGENTS.md", "Be kind.\n")
+      putFile(cwd, "AGENTS.md", "Be kind.\n")
       assert.equal((yield* run("run", "hi", "--demo", "--trust")).code, 0)
       const ran = join(cwd, "PWNED")
-      put(cwd, ".mcp.json", servers({ late: { command: "touch", args: [ran] } }))
+      putFile(cwd, ".mcp.json", servers({ late: { command: "touch", args: [ran] } }))
       const { code, err } = yield* run("run", "hi", "--demo")
       assert.equal(code, 0, err)
       assert.match(err, /Left out, as it is not trusted: new MCP server late \(--trust/)
@@ -150,7 +150,7 @@ describe("items of a project", { timeout: 60_000 }, () => {
   it.effect("choose no address for the keys of their users", () =>
     Effect.gen(function* () {
       const cwd = program.folder()
-      put(
+      putFile(
         cwd,
         ".deepagents/config.json",
         JSON.stringify({ models: { "openai:x": { baseURL: "http://127.0.0.1:1/" } } })

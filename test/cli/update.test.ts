@@ -53,7 +53,7 @@ const update = (url: string, ...more: ReadonlyArray<string>) =>
   program.run(program.folder(), ["update", ...more], { npm_config_registry: url })
 
 describe("deepagents update", { timeout: 120_000 }, () => {
-  it.effect("says what is new since this version, and how it is installed", () =>
+  it.effect("tells the news since this version, and its installation", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { code, err, out } = yield* update(yield* registry("99.1.0"))

@@ -24,7 +24,7 @@ const said = await parallel(args.map((part) => () => agent("Read " + part, { lab
 return said
 `
 
-const put = (cwd: string, script = survey, file = ".deepagents/workflows/survey.ts"): void => {
+const putScript = (cwd: string, script = survey, file = ".deepagents/workflows/survey.ts"): void => {
   mkdirSync(join(cwd, file, ".."), { recursive: true })
   writeFileSync(join(cwd, file), script)
 }
@@ -35,10 +35,16 @@ const partOf = (body: string): string => /Read (part\d)/.exec(body)?.[1] ?? ""
 const world = (reply: (body: string) => Blocks | string | undefined) =>
   Effect.map(model(reply), ({ bodies, env }) => {
     const cwd = realpathSync(program.folder())
-    put(cwd)
+    putScript(cwd)
     const home = { ...env, HOME: cwd, XDG_DATA_HOME: join(cwd, "data"), XDG_CONFIG_HOME: join(cwd, "config") }
-    const asked = () => bodies.map(partOf)
-    return { asked, bodies, cwd, home, run: (...args: ReadonlyArray<string>) => program.run(cwd, args, home) }
+    const askedParts = () => bodies.map(partOf)
+    return {
+      asked: askedParts,
+      bodies,
+      cwd,
+      home,
+      run: (...args: ReadonlyArray<string>) => program.run(cwd, args, home)
+    }
   })
 
 const sayPart = (body: string): Blocks => [{ text: `said ${partOf(body)}` }]
@@ -54,7 +60,7 @@ const all = JSON.stringify(
 const sessionIn = (text: string): string => /resume (\S+)/.exec(text)?.[1] ?? ""
 
 describe("deepagents workflow", { timeout: 120_000 }, () => {
-  it.effect("lists and shows what is trusted as it is now, and what is the user's; nothing of it runs", () =>
+  it.effect("lists and shows trusted scripts and the user's own; none of them runs", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { bodies, cwd, run } = yield* world(sayPart)
@@ -65,18 +71,18 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
         assert.equal(refused.code, 2)
         assert.match(refused.err, /not trusted: deepagents trust/)
         assert.equal((yield* run("trust", "add")).code, 0)
-        put(
+        putScript(
           cwd,
           'export const meta = { name: "own", description: "Of the user" }\n',
           "config/deepagents/workflows/x.ts"
         )
-        put(cwd, "export const meta = { name: steal() }\n", "config/deepagents/workflows/y.ts")
+        putScript(cwd, "export const meta = { name: steal() }\n", "config/deepagents/workflows/y.ts")
         const listed = yield* run("workflow", "list")
         assert.deepEqual([listed.code, listed.out], [0, "survey  project  Reads parts\nown     user     Of the user\n"])
         assert.match(listed.err, /y\.ts: its `meta` is no plain object/)
         const shown = yield* run("workflow", "show", "survey")
         assert.include(shown.out, 'phase("Read")')
-        put(cwd, survey.replace("Reads", "Steals"))
+        putScript(cwd, survey.replace("Reads", "Steals"))
         const changed = yield* run("workflow", "run", "survey", "part1")
         assert.equal(changed.code, 2)
         const wrong = yield* run("workflow", "show", "ow")
@@ -109,7 +115,7 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
           value: ["said part1"]
         })
         // An edited script finds what the earlier one did.
-        put(cwd, survey.replace("return said", "return said.length"))
+        putScript(cwd, survey.replace("return said", "return said.length"))
         const session = status.out.split(" ")[0] ?? ""
         const edited = yield* run("workflow", "run", "survey", ...parts, "part4", "--session", session, "--trust")
         assert.deepEqual([edited.code, edited.out], [0, "4\n"], edited.err)
@@ -144,28 +150,26 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect(
-    "is unfinished where the provider refuses its key, and never completed; it goes on once that is mended",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          let isRefusing = true
-          const { asked, run } = yield* world((body) =>
-            isRefusing && partOf(body) !== "part1" ? "no more for this key" : sayPart(body)
-          )
-          const stopped = yield* run("workflow", "run", "survey", ...parts, "--trust")
-          assert.deepEqual([stopped.code, stopped.out], [10, ""], stopped.err)
-          assert.match(stopped.err, /The workflow is not finished/)
-          assert.match(stopped.err, /Agents: \d finished, \d in flight/)
-          const status = yield* run("workflow", "status")
-          assert.match(status.out, /survey {2}unfinished/)
-          isRefusing = false
-          const before = asked().filter((part) => part === "part1").length
-          const done = yield* run("workflow", "resume", sessionIn(stopped.err))
-          assert.deepEqual([done.code, done.out], [0, `${all}\n`], done.err)
-          assert.isAtMost(asked().filter((part) => part === "part1").length, Math.max(1, before))
-        })
-      )
+  it.effect("is unfinished if the provider refuses its key, and never completed; it goes on with a right key", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        let isRefusing = true
+        const { asked, run } = yield* world((body) =>
+          isRefusing && partOf(body) !== "part1" ? "no more for this key" : sayPart(body)
+        )
+        const stopped = yield* run("workflow", "run", "survey", ...parts, "--trust")
+        assert.deepEqual([stopped.code, stopped.out], [10, ""], stopped.err)
+        assert.match(stopped.err, /The workflow is not finished/)
+        assert.match(stopped.err, /Agents: \d finished, \d in flight/)
+        const status = yield* run("workflow", "status")
+        assert.match(status.out, /survey {2}unfinished/)
+        isRefusing = false
+        const before = asked().filter((part) => part === "part1").length
+        const done = yield* run("workflow", "resume", sessionIn(stopped.err))
+        assert.deepEqual([done.code, done.out], [0, `${all}\n`], done.err)
+        assert.isAtMost(asked().filter((part) => part === "part1").length, Math.max(1, before))
+      })
+    )
   )
 
   it.effect("stops at its limit of agents, and goes on with a higher one", () =>
@@ -206,7 +210,7 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
     Effect.scoped(
       Effect.gen(function* () {
         const { asked, cwd, run } = yield* world(sayPart)
-        put(cwd, JSON.stringify({ scripts: "review" }), "config/deepagents/config.json")
+        putScript(cwd, JSON.stringify({ scripts: "review" }), "config/deepagents/config.json")
         const waits = yield* run("workflow", "run", "survey", ...parts, "--trust")
         assert.deepEqual([waits.code, waits.out], [6, ""], waits.err)
         assert.deepEqual(asked(), [])

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { makeWorks } from "../../src/cli/internal/chat/works.ts"
 
-const made = () => {
+const makeRecorder = () => {
   const seen: Array<string> = []
   const works = makeWorks({
     ui: {
@@ -15,9 +15,9 @@ const made = () => {
 }
 
 describe("things that go on in a chat", () => {
-  it.effect("what is interrupted in its first moment has its end, and the chat is idle", () =>
+  it.effect("an interruption in the first moment has its end, and the chat is idle", () =>
     Effect.gen(function* () {
-      const { seen, works } = made()
+      const { seen, works } = makeRecorder()
       let isTurning = true
       const turn = Effect.ensuring(
         Effect.never,
@@ -33,9 +33,9 @@ describe("things that go on in a chat", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("the end of one says what the other is at; what fails is told, and is over", () =>
+  it.effect("the end of one job tells the state of the other; a failure is reported, and is over", () =>
     Effect.gen(function* () {
-      const { seen, works } = made()
+      const { seen, works } = makeRecorder()
       yield* works.begin("writes a summary", Effect.as(Effect.sleep("2 seconds"), undefined))
       yield* works.begin(undefined, Effect.fail({ message: "no such server" }))
       assert.deepStrictEqual(seen, [

@@ -1,4 +1,4 @@
-/** A terminal to look at: what was written to it, as lines of its scrollback and screen. */
+/** A terminal to look at: its output as lines of its scrollback and screen. */
 import xterm from "@xterm/headless"
 
 export interface Shown {
