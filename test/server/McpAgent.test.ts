@@ -21,7 +21,7 @@ import { TestClock } from "effect/testing"
 type Era = "2025-11-25" | "2026-07-28"
 const eras: ReadonlyArray<Era> = ["2025-11-25", "2026-07-28"]
 
-/** A served layer, and where it is. */
+/** A served layer, and its address. */
 const serve = <E, R>(layer: Layer.Layer<never, E, R | HttpRouter.HttpRouter>) =>
   Effect.gen(function* () {
     const context = yield* Layer.build(
@@ -105,7 +105,7 @@ for (const era of eras) {
       ["waits", waiting],
       ["is suspended", suspending]
     ] as const) {
-      it.live(`asks the client's user for an approval, where the run ${kind}`, () =>
+      it.live(`asks the client's user for an approval, if the run ${kind}`, () =>
         Effect.gen(function* () {
           const url = yield* serve(McpAgent.layerHttp({ ...options, agents: [agent] }))
           const asked: Array<string> = []
@@ -139,7 +139,7 @@ for (const era of eras) {
       }).pipe(Effect.provide(TestChatModel.script([...tidy, ...tidy])))
     )
 
-    it.live("asks questions of tools by forms, of whatever schema", () =>
+    it.live("asks questions of tools by forms, of any schema", () =>
       Effect.gen(function* () {
         const seen: Array<unknown> = []
         const ask = (name: string, answer: Schema.Codec<unknown, unknown>) =>
@@ -189,7 +189,7 @@ for (const era of eras) {
         assert.deepStrictEqual(
           tools.map(({ annotations, name }) => [name, annotations]),
           [
-            // What is not said has the values of the protocol.
+            // Omitted hints have the protocol's values.
             ["picture", { ...unsaid, readOnlyHint: true }],
             ["broken", unsaid],
             ["remove", unsaid]
@@ -266,13 +266,13 @@ for (const era of eras) {
           first.map(({ name }) => name),
           ["/notes/ä b.md", "/skills/greet/SKILL.md", "/x.bin"]
         )
-        const read = (uri: string) => Effect.promise(() => client.readResource({ uri }))
+        const readResource = (uri: string) => Effect.promise(() => client.readResource({ uri }))
         const uri = first.find(({ name }) => name.startsWith("/notes"))?.uri ?? ""
-        assert.deepInclude((yield* read(uri)).contents[0], { uri, text: "hello", mimeType: "text/plain" })
-        assert.deepInclude((yield* read("backend:///x.bin")).contents[0], { blob: "AAE=" })
+        assert.deepInclude((yield* readResource(uri)).contents[0], { uri, text: "hello", mimeType: "text/plain" })
+        assert.deepInclude((yield* readResource("backend:///x.bin")).contents[0], { blob: "AAE=" })
         yield* call(client, "note")
         assert.isTrue((yield* list()).some(({ name }) => name === "/later.md"))
-        assert.deepInclude((yield* read("backend:///later.md")).contents[0], { text: "later" })
+        assert.deepInclude((yield* readResource("backend:///later.md")).contents[0], { text: "later" })
         for (const bad of [
           "backend:///none.md",
           "backend:///%zz",
@@ -398,7 +398,7 @@ it.live("takes a sealed state once, for its own call, unchanged", () =>
     const [id = ""] = Object.keys(inputRequests)
     const inputResponses = { [id]: { action: "accept", content: { decision: "approve" } } }
     const end = requestState.length - 1
-    // Another character that a lenient reader takes for the same bytes, and one that it does not.
+    // Another character that a lenient reader takes for the same bytes, and a third that it does not.
     const signs = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     const [same = "", changed = ""] = [1, 4].map(
       (bits) => requestState.slice(0, end) + signs[signs.indexOf(requestState[end] ?? "") ^ bits]
@@ -458,7 +458,7 @@ it.live("refuses other hosts and origins", () =>
     assert.strictEqual((yield* post(url, list, named)).status, 200)
     assert.strictEqual((yield* post(url, list, { ...named, origin: "http://evil.example" })).status, 403)
     // `fetch` does not let a program choose the host.
-    const asked = (host: string) =>
+    const askHost = (host: string) =>
       Effect.callback<number | undefined>((resume) => {
         request(url, { method: "POST", headers: { host } }, (response) => {
           response.resume()
@@ -466,15 +466,15 @@ it.live("refuses other hosts and origins", () =>
         }).end("{}")
       })
     for (const host of ["evil.example", `evil.example:${url.port}`, "127.0.0.1.evil.example", "localhost."]) {
-      assert.strictEqual(yield* asked(host), 403, host)
+      assert.strictEqual(yield* askHost(host), 403, host)
     }
     for (const host of ["localhost", `LOCALHOST:${url.port}`, `127.0.0.1:${url.port}`, "[::1]:80"]) {
-      assert.notStrictEqual(yield* asked(host), 403, host)
+      assert.notStrictEqual(yield* askHost(host), 403, host)
     }
   })
 )
 
-it.live("says by name what can't be offered", () =>
+it.live("names the parts that can't be offered", () =>
   Effect.gen(function* () {
     const odd = Tool.dynamic("odd", {
       description: "",
@@ -497,7 +497,7 @@ it.live("says by name what can't be offered", () =>
 )
 
 it.live(
-  "writes nothing but the protocol to stdout, whatever a tool prints",
+  "writes only the protocol to stdout, for any output of a tool",
   () =>
     Effect.gen(function* () {
       const child = yield* Effect.acquireRelease(

@@ -161,7 +161,7 @@ describe("Schedules", () => {
   )
 
   test(
-    "refuse a name twice, times that are none or never come, unknown zones, and removing what is not there",
+    "refuse a name twice, invalid and impossible times, unknown zones, and the removal of a missing one",
     Effect.gen(function* () {
       yield* Schedules.add(daily)
       const refusals: ReadonlyArray<readonly [Partial<Schedules.Options>, string]> = [

@@ -9,7 +9,7 @@ import { MemorySessions, type SessionStore } from "effect-deepagents/sessions"
 import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { ask, readFrames, serve } from "./door.ts"
-import { read, shown } from "./reader.ts"
+import { foldFrames, showState } from "./reader.ts"
 
 const helper = Agent.make({ name: "helper", prompt: "You help." })
 const model = TestChatModel.reactive(({ messages, tools }) =>
@@ -100,8 +100,8 @@ const send = (url: string, body: string, headers: object) => ask(url, { token: "
 const toGitHub = (url: string, body: string, more: object = {}) =>
   send(`${url}/hooks/gh`, body, { "x-hub-signature-256": `sha256=${sign(body)}`, ...more })
 
-const now = () => Math.floor(Date.now() / 1_000)
-const toStandard = (url: string, id: string, body: string, time = now()) => {
+const nowSeconds = () => Math.floor(Date.now() / 1_000)
+const toStandard = (url: string, id: string, body: string, time = nowSeconds()) => {
   const tag = sign(`${id}.${time}.${body}`, "base64", Buffer.from(key, "base64"))
   return send(`${url}/hooks/std`, body, {
     "webhook-id": id,
@@ -116,7 +116,7 @@ const issue = (number: number, more: object = {}) =>
 /** The human messages of a thread, when its runs are done. */
 const saidIn = Effect.fnUntraced(function* (url: string, thread: string) {
   const { frames } = yield* readFrames(`${url}/threads/${thread}/events`)
-  return shown(read(frames)).messages.filter(([role]) => role === "human")
+  return showState(foldFrames(frames)).messages.filter(([role]) => role === "human")
 })
 
 describe("Trigger", () => {
@@ -200,14 +200,14 @@ describe("Trigger", () => {
   live("takes signed times within five minutes only, and the id that is signed", (url) =>
     Effect.gen(function* () {
       assert.strictEqual((yield* toStandard(url, "msg_1", issue(10))).status, 202)
-      assert.strictEqual((yield* toStandard(url, "msg_1", issue(10), now() - 60)).status, 200)
+      assert.strictEqual((yield* toStandard(url, "msg_1", issue(10), nowSeconds() - 60)).status, 200)
       assert.strictEqual((yield* toStandard(url, "msg_2", issue(10))).status, 202)
       for (const off of [-301, 302]) {
-        const late = yield* toStandard(url, "msg_3", issue(10), now() + off)
+        const late = yield* toStandard(url, "msg_3", issue(10), nowSeconds() + off)
         assert.deepStrictEqual([late.status, late.at("code")], [401, "Timestamp"])
       }
       assert.strictEqual((yield* saidIn(url, "issue-10")).length, 2)
-      const time = String(now())
+      const time = String(nowSeconds())
       const chat = yield* send(`${url}/hooks/chat`, issue(11), {
         "x-slack-request-timestamp": time,
         "x-slack-signature": `v0=${sign(`v0:${time}:${issue(11)}`)}`
@@ -220,8 +220,8 @@ describe("Trigger", () => {
     Effect.gen(function* () {
       const pay = (retry: number) => {
         const body = JSON.stringify({ id: "evt_1", retry })
-        const tag = sign(`${now()}.${body}`)
-        return send(`${url}/hooks/pay`, body, { "stripe-signature": `t=${now()},v0=00,v1=${tag}` })
+        const tag = sign(`${nowSeconds()}.${body}`)
+        return send(`${url}/hooks/pay`, body, { "stripe-signature": `t=${nowSeconds()},v0=00,v1=${tag}` })
       }
       assert.deepStrictEqual([(yield* pay(0)).status, (yield* pay(1)).status], [202, 200])
     })

@@ -1,4 +1,4 @@
-/** What is sent again, and what others did to a thread in the meantime: who asks or watches learns of it at once. */
+/** Repeated requests, and changes of a thread by others: clients and readers learn of them at once. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { Agent, Tool } from "effect-deepagents"
@@ -9,7 +9,7 @@ import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import { ask, readFrames, serve } from "./door.ts"
-import { read, shown } from "./reader.ts"
+import { foldFrames, showState } from "./reader.ts"
 
 const model = TestChatModel.reactive(({ messages }) => {
   const last = messages.at(-1)
@@ -76,7 +76,7 @@ describe("a decision that is sent again while its run is at work", () => {
       // The run is over: the decision has the same name still.
       const late = yield* decide
       assert.deepStrictEqual([late.at("runId"), late.at("isNew")], [first.at("runId"), false])
-      assert.strictEqual(shown(read(frames)).end, "RunCompleted completed")
+      assert.strictEqual(showState(foldFrames(frames)).end, "RunCompleted completed")
       assert.strictEqual(paid, 1)
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
   )
@@ -93,7 +93,7 @@ describe("a reader that follows an idle thread", () => {
       const at = `${url}/threads/t/events?follow=true`
       const since = (all: ReadonlyArray<Server.Frame>) => all.slice(all.findLastIndex(({ _tag }) => _tag === "Reset"))
       const isReset = (all: ReadonlyArray<Server.Frame>) =>
-        since(all)[0]?._tag === "Reset" && shown(read(since(all))).messages.length === 2
+        since(all)[0]?._tag === "Reset" && showState(foldFrames(since(all))).messages.length === 2
       const readers = yield* Effect.forEach([frames.at(-1)?.position, undefined], (after) =>
         Effect.forkChild(readFrames(at, { after, isEnough: isReset }))
       )
@@ -103,7 +103,7 @@ describe("a reader that follows an idle thread", () => {
       for (const reader of readers) {
         const seen = yield* Effect.timeout(Fiber.join(reader), "5 seconds")
         assert.deepStrictEqual(
-          shown(read(since(seen.frames))).messages.map(([role]) => role),
+          showState(foldFrames(since(seen.frames))).messages.map(([role]) => role),
           ["human", "ai"]
         )
       }
@@ -138,7 +138,7 @@ describe("a reader that follows an idle thread", () => {
         yield* TestClock.adjust("11 seconds")
         assert.strictEqual((yield* from(middle))[0]?._tag, "Reset")
         assert.deepStrictEqual(yield* from(end), [])
-        // The one that stayed gets the next run, without a reset.
+        // The remaining reader gets the next run, without a reset.
         yield* runs.start(thread, { agent: "helper", input: "two", id: "2" })
         const next = yield* from(end)
         yield* Effect.yieldNow

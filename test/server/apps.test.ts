@@ -1,4 +1,4 @@
-/** MCP Apps at the server's door: whose apps they are, what they may reach, and the gates of their calls. */
+/** MCP Apps at the server's door: their owners, their reach, and the gates of their calls. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { MemorySessions } from "effect-deepagents/sessions"

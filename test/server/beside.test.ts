@@ -8,7 +8,7 @@ import { MemorySessions } from "effect-deepagents/sessions"
 import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { ask, readFrames, serve } from "./door.ts"
-import { read, shown } from "./reader.ts"
+import { foldFrames, showState } from "./reader.ts"
 
 const parameters = { n: Schema.Finite }
 /** The second note is slow: the first one is done before anything of the sub-agent is stored. */
@@ -87,14 +87,14 @@ describe("a call that is done beside a sub-agent at work", () => {
       const rest = yield* readFrames(at, { after: position })
       const { frames } = yield* readFrames(at)
       assert.lengthOf(frames.filter(isDone), 1)
-      const whole = shown(read(frames))
+      const whole = showState(foldFrames(frames))
       assert.deepStrictEqual(whole.calls, [
         ["kid-call", "The kid is done."],
         ["note-call", "noted 1"]
       ])
-      assert.deepStrictEqual(shown(read(rest.frames, read(late.frames))), whole)
+      assert.deepStrictEqual(showState(foldFrames(rest.frames, foldFrames(late.frames))), whole)
       const end = yield* readFrames(at, { after: first.frames.at(-1)?.position })
-      assert.deepStrictEqual(shown(read(end.frames, read(first.frames))), whole)
+      assert.deepStrictEqual(showState(foldFrames(end.frames, foldFrames(first.frames))), whole)
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
   )
 
@@ -153,13 +153,17 @@ describe("a call that is done beside a sub-agent at work", () => {
       const rests = yield* Effect.forEach(states, (frames) => readFrames(at, { after: frames.at(-1)?.position }))
       const { frames } = yield* readFrames(at)
       assert.lengthOf(frames.filter(isDone), 1)
-      const whole = shown(read(frames))
+      const whole = showState(foldFrames(frames))
       assert.deepStrictEqual(whole.calls, [
         ["kid-call", "The kid is done."],
         ["note-call", "noted 1"]
       ])
       for (const [index, rest] of rests.entries()) {
-        assert.deepStrictEqual(shown(read(rest.frames, read(states[index] ?? []))), whole, `reader ${index}`)
+        assert.deepStrictEqual(
+          showState(foldFrames(rest.frames, foldFrames(states[index] ?? []))),
+          whole,
+          `reader ${index}`
+        )
       }
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
   )

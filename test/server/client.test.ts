@@ -1,4 +1,4 @@
-/** The client of a server: what it has after cuts, and what it does with the answers of a hostile server. */
+/** The client of a server: its transcript after cuts, and its treatment of a hostile server's answers. */
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http"
 import { createServer as createSecureServer } from "node:https"
 import { assert, describe, it } from "@effect/vitest"
@@ -45,8 +45,8 @@ const services = Layer.mergeAll(MemorySessions.layer, Storage.layerMemory, Fetch
 
 const connect = (url: string, token = "token-of-ada") => ServerClient.make({ url, token: Redacted.make(token) })
 
-/** What a transcript shows, without what only a live reader has. */
-const shown = ({ count, items, requests, view }: Transcript.Moment) => ({
+/** The content of a transcript, without the live reader's additions. */
+const showMoment = ({ count, items, requests, view }: Transcript.Moment) => ({
   parts: items.slice(0, count).flatMap(({ part }) => {
     if (part.kind === "tool") return [`${part.name} ${part.output}`]
     if (part.kind === "text") return [part.markdown]
@@ -131,7 +131,7 @@ describe("the client of a server", () => {
       )
       assert.strictEqual(decided.filter(({ isNew }) => isNew).length, 1)
       yield* Fiber.join(watching)
-      const whole = shown((yield* readUntil(ada, isDone)).now())
+      const whole = showMoment((yield* readUntil(ada, isDone)).now())
       assert.strictEqual(whole.parts.filter((part) => /^pay (?:approve|reject)$/.test(part)).length, 1)
       assert.strictEqual(whole.parts.at(-1), "completed")
       assert.deepStrictEqual(whole.pending, [])
@@ -141,7 +141,7 @@ describe("the client of a server", () => {
         const reader = Transcript.makeReader()
         for (const frame of frames.slice(0, index + 1)) reader.read(frame)
         yield* Stream.runForEach(ada.observe("t", { after }), (frame) => Effect.sync(() => reader.read(frame)))
-        assert.deepStrictEqual(shown(reader.now()), whole, `cut behind ${index}`)
+        assert.deepStrictEqual(showMoment(reader.now()), whole, `cut behind ${index}`)
       }
       // Cuts within events, behind which the client comes again by itself.
       const proxy = yield* cutting(url, 4_001)
@@ -151,7 +151,7 @@ describe("the client of a server", () => {
       yield* (yield* connect(proxy.url))
         .observe("t", { follow: true, onLink })
         .pipe(Stream.runForEachWhile((frame) => Effect.sync(() => !isDone(reader.read(frame)))))
-      assert.deepStrictEqual(shown(reader.now()), whole)
+      assert.deepStrictEqual(showMoment(reader.now()), whole)
       assert.isAtLeast(proxy.cuts(), 2)
       assert.include(links, "Lost")
       assert.strictEqual(links.at(-1), "Live")

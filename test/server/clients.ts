@@ -1,4 +1,4 @@
-/** Clients of all protocols on one thread: each comes again until the run is over, and shows what it has then. */
+/** Clients of all protocols on one thread: each comes again until the run is over, and shows its final transcript. */
 import { type Message as A2AMessage, Role, type Task, TaskState } from "@a2a-js/sdk"
 import {
   ClientFactory,
@@ -14,7 +14,7 @@ import { AgentEvent, Message } from "effect-deepagents"
 import { Server } from "effect-deepagents/server"
 import { OpenAI } from "openai"
 import { ask, readFrames } from "./door.ts"
-import { read, type State } from "./reader.ts"
+import { foldFrames, type State } from "./reader.ts"
 
 /** The server, the one input of the thread, and the whims of a client. */
 export interface Scene {
@@ -34,7 +34,7 @@ export interface Scene {
   readonly steered: () => void
 }
 
-/** What a client has in the end. Protocols without calls have no `calls`. */
+/** A client's final transcript. Protocols without calls have no `calls`. */
 export interface Shown {
   readonly texts: ReadonlyArray<string>
   readonly calls?: Readonly<Record<string, string>>
@@ -54,7 +54,7 @@ const sorted = (calls: Iterable<readonly [string, string]>): Readonly<Record<str
 
 const spoken = (texts: Iterable<string>): ReadonlyArray<string> => [...texts].filter((text) => text !== "")
 
-/** What a reader of own frames has. */
+/** The transcript of a reader of own frames. */
 export const shownOf = ({ now }: State): Shown => ({
   texts: spoken([...now.messages.values()].flatMap((one) => (one.role === "ai" ? [Message.text(one)] : []))),
   calls: sorted([...now.calls].map(([id, text]) => [id, outcome(text)] as const)),
@@ -80,7 +80,7 @@ const ownFrames = (scene: Scene): Attempt => {
       return length >= most
     }
     const { frames } = await Effect.runPromise(readFrames(`${at}/events`, { token: scene.token, after, isEnough }))
-    state = read(frames, state)
+    state = foldFrames(frames, state)
     after = frames.at(-1)?.position ?? after
     if (isOver(state)) return shownOf(state)
     for (const id of waitingIn(state)) {
@@ -103,7 +103,7 @@ const webSocket = (scene: Scene, steering: string): Attempt => {
     let count = 0
     const asked = new Set<string>()
     const at = `${scene.url.replace("http", "ws")}/threads/${scene.thread}/socket?after=${after}`
-    // The types are those of browsers, whose client sends no headers.
+    // The types are for browsers, whose client sends no headers.
     const socket: WebSocket = Reflect.construct(WebSocket, [
       at,
       { headers: { authorization: `Bearer ${scene.token}` } }
@@ -127,9 +127,9 @@ const webSocket = (scene: Scene, steering: string): Attempt => {
         packet.type === "reset"
           ? { _tag: "Reset", position, to: packet.to }
           : { _tag: "Event", position, event: Effect.runSync(AgentEvent.decode(packet.event)) }
-      // What a server that was killed had not taken up yet is lost: it is sent to the next one.
+      // A killed server loses steering that it had not taken up: it is sent to the next one.
       if (frame._tag === "Reset" && !isSteered()) step = "due"
-      state = read([frame], state)
+      state = foldFrames([frame], state)
       if (isSteered()) scene.steered()
       steer()
       for (const id of waitingIn(state)) {
@@ -431,7 +431,7 @@ export const clients: Readonly<Record<string, (scene: Scene) => Attempt>> = {
 
 export const pause = (millis: number) => new Promise((done) => setTimeout(done, millis))
 
-/** Lets a client come again until the run is over, while the server is there. What was refused is tried again. */
+/** Lets a client come again until the run is over, while the server is there. Refused requests are tried again. */
 export const persist = async (url: string, attempt: Attempt, ended: AbortSignal): Promise<Shown | undefined> => {
   const end = new Promise<undefined>((done) => ended.addEventListener("abort", () => done(undefined)))
   while (!ended.aborted) {

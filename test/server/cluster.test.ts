@@ -12,7 +12,7 @@ import { freePort } from "../servers/port.ts"
 import { postgres } from "../servers/postgres.ts"
 import { bundle } from "./bundle.ts"
 import { ask, readFrames } from "./door.ts"
-import { read, shown } from "./reader.ts"
+import { foldFrames, showState } from "./reader.ts"
 
 interface Node {
   readonly child: ChildProcess
@@ -83,7 +83,7 @@ describe("two servers of a cluster", () => {
         const [owner, other] = String(one.child.pid) === pid ? [one, two] : [two, one]
         assert.strictEqual(String(owner.child.pid), pid)
 
-        // The other one takes what is for the thread of the first one.
+        // The other runner takes inputs for a thread of the first one.
         assert.strictEqual((yield* post(other, "t", "And then?", "2")).status, 202)
         const state = yield* ask(`${other.url}/threads/t/state`, { token })
         assert.strictEqual(state.at("state"), "working")
@@ -97,13 +97,13 @@ describe("two servers of a cluster", () => {
         const { frames, isCut } = yield* Fiber.join(reading)
         assert.isFalse(isCut)
         const stored = yield* readFrames(`${other.url}/threads/t/events`, { token })
-        const whole = shown(read(stored.frames))
+        const whole = showState(foldFrames(stored.frames))
         assert.deepStrictEqual(
           whole.messages.flatMap(([role, id]) => (role === "human" ? [id] : [])),
           ["input:0", "input:1", "input:2"]
         )
         assert.strictEqual(whole.end, "RunCompleted completed")
-        assert.deepStrictEqual(shown(read(frames)), whole)
+        assert.deepStrictEqual(showState(foldFrames(frames)), whole)
         // Each save and each message was told once, also over the change of the owner.
         const told = frames.flatMap((frame) =>
           frame._tag === "Event" && frame.event._tag === "MessageAppended" ? [frame.event.message.id] : []
@@ -113,14 +113,14 @@ describe("two servers of a cluster", () => {
         // The reader that the first one had comes to the other one, behind its last frame.
         const after = left?.frames.at(-1)?.position
         const rest = yield* readFrames(`${other.url}/threads/t/events`, { token, after })
-        assert.deepStrictEqual(shown(read(rest.frames, read(left?.frames ?? []))), whole)
+        assert.deepStrictEqual(showState(foldFrames(rest.frames, foldFrames(left?.frames ?? []))), whole)
         assert.deepStrictEqual(linesOf(join(folder, "effects")), [
           `0 ${owner.child.pid} local`,
           `1 ${other.child.pid} local`,
           `2 ${other.child.pid} local`
         ])
 
-        // A third one joins. Threads without a reader go on with it, and it decides what waits.
+        // A third runner joins. Threads without a reader go on with it, and it takes decisions.
         assert.strictEqual((yield* post(other, "w", "Pay", "3")).status, 202)
         yield* readFrames(`${other.url}/threads/w/events`, { token })
         const three = yield* boot(file, database, folder)
@@ -138,7 +138,7 @@ describe("two servers of a cluster", () => {
         const id = (yield* ask(`${three.url}/threads/w/state`, { token })).at("pending", 0, "id")
         const body = { decisions: [{ _tag: "Approve", id }] }
         assert.strictEqual((yield* ask(`${three.url}/threads/w/decisions`, { token, body })).status, 202)
-        const last = shown(read((yield* readFrames(`${three.url}/threads/w/events`, { token })).frames))
+        const last = showState(foldFrames((yield* readFrames(`${three.url}/threads/w/events`, { token })).frames))
         assert.strictEqual(last.end, "RunCompleted completed")
         assert.deepStrictEqual(linesOf(join(folder, "paid")), [String(three.child.pid)])
         // A reader that follows learns that its thread is gone, wherever it was deleted.

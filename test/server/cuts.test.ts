@@ -1,4 +1,4 @@
-/** Readers whose connections are cut, and clients who never end what they began. */
+/** Readers whose connections are cut, and clients who never end their requests. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schema, Stream } from "effect"
 import { Agent, Tool } from "effect-deepagents"
@@ -12,7 +12,7 @@ import * as Guard from "../../src/server/internal/http/guard.ts"
 import { makeBeats, respondEvents } from "../../src/server/internal/http/sse.ts"
 import { isFull } from "../scale.ts"
 import { ask, readFrames, serve } from "./door.ts"
-import { read, shown, type State } from "./reader.ts"
+import { foldFrames, showState, type State } from "./reader.ts"
 
 const add = Tool.make("add", {
   description: "Adds",
@@ -46,19 +46,19 @@ describe("a reader over HTTP", () => {
       let after: string | undefined
       for (let [isCut, most] = [true, 1]; isCut; most += isFull ? 1 : 3) {
         const some = yield* readFrames(at, { after, isEnough: ({ length }) => length >= most })
-        live = read(some.frames, live)
+        live = foldFrames(some.frames, live)
         after = some.frames.at(-1)?.position ?? after
         isCut = some.isCut
       }
       const { frames } = yield* readFrames(at)
-      const whole = shown(read(frames))
-      assert.deepStrictEqual(live === undefined ? undefined : shown(live), whole)
+      const whole = showState(foldFrames(frames))
+      assert.deepStrictEqual(live === undefined ? undefined : showState(live), whole)
       assert.strictEqual(whole.end, "RunCompleted completed")
       for (const [index, { position }] of frames.entries()) {
         if (!isFull && index % 4 !== 0) continue
         const rest = yield* readFrames(at, { after: position })
-        const state = read(rest.frames, read(frames.slice(0, index + 1)))
-        assert.deepStrictEqual(shown(state), whole, `cut behind ${index}`)
+        const state = foldFrames(rest.frames, foldFrames(frames.slice(0, index + 1)))
+        assert.deepStrictEqual(showState(state), whole, `cut behind ${index}`)
       }
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
   )
@@ -78,7 +78,8 @@ describe("a reader over HTTP", () => {
       )
       const all = yield* Effect.forEach(readers, Fiber.join)
       const [first] = all
-      for (const one of all) assert.deepStrictEqual(shown(read(one.frames)), shown(read(first?.frames ?? [])))
+      for (const one of all)
+        assert.deepStrictEqual(showState(foldFrames(one.frames)), showState(foldFrames(first?.frames ?? [])))
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
   )
 

@@ -13,7 +13,7 @@ import { bundle } from "./bundle.ts"
 import { clients, persist, type Scene, shownOf } from "./clients.ts"
 import { readFrames } from "./door.ts"
 import { textsOf, usePage } from "./pageClient.ts"
-import { read } from "./reader.ts"
+import { foldFrames } from "./reader.ts"
 
 /** Starts the server, and waits until it listens. */
 const boot = (file: string, folder: string, port: string, children: Set<ChildProcess>, site: ReadonlyArray<string>) =>
@@ -105,7 +105,7 @@ const play = async (
   await kill(child)
   ;({ child } = await boot(file, folder, port, children, site))
   const { frames } = await Effect.runPromise(readFrames(`${url}/threads/shared/events`, { token: "token" }))
-  const stored = shownOf(read(frames))
+  const stored = shownOf(foldFrames(frames))
   const onPage = page === undefined ? stored.texts : await textsOf(page, stored.texts.length)
   await kill(child)
   const notes = existsSync(paid) ? readFileSync(paid, "utf8").split("\n").filter(Boolean) : []
@@ -138,7 +138,7 @@ describe("one thread, every client", () => {
             play(file, seed, children, site, open)
           )
           assert.strictEqual(kills, 3)
-          const state = read(frames)
+          const state = foldFrames(frames)
           const stored = shownOf(state)
           assert.strictEqual(stored.end, "RunCompleted completed")
           // The run is steered before its end, or at its end: then it goes on for one more turn.
@@ -156,7 +156,7 @@ describe("one thread, every client", () => {
             )
           }
           const humans = [...state.now.messages.values()].filter(({ role }) => role === "human")
-          // Steering counts each time: what a killed server did not answer is sent again.
+          // Steering counts each time: unanswered steering of a killed server is sent again.
           assert.isAtLeast(humans.length, 2)
           assert.lengthOf(
             humans.filter(({ id }) => id.startsWith("input:")),

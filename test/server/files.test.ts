@@ -1,4 +1,4 @@
-/** Files of threads over HTTP: who reads them, how much at once, and what a browser can make of them. */
+/** Files of threads over HTTP: their readers, their sizes, and a browser's use of them. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Agent, BackendError } from "effect-deepagents"
@@ -45,7 +45,7 @@ describe("the files of a thread", () => {
       assert.strictEqual((yield* ask(`${url}/threads/t/files?path=/b`)).at("entries", 0, "path"), "/b/c.txt")
       const text = yield* ask(`${url}/threads/t/files/text?path=/a.txt`)
       assert.deepStrictEqual([text.at("kind"), text.at("text"), text.at("totalLines")], ["text", "of acme", 1])
-      // The tenant "acm" has no thread of this name: it learns nothing, whatever it asks for.
+      // The tenant "acm" has no thread of this name: it learns nothing from any request.
       for (const path of [...paths, "files?path=/none", "files/text?path=/none"]) {
         const foreign = yield* ask(`${url}/threads/t/${path}`, { token: "token-of-eve" })
         const missing = yield* ask(`${url}/threads/none/${path}`, { token: "token-of-eve" })

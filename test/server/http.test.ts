@@ -1,5 +1,5 @@
 import { connect } from "node:net"
-/** The server at its door: what gets in, what principals reach, and what clients see of failures. */
+/** The server at its door: admission, the reach of principals, and clients' view of failures. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Latch, Layer, Schema } from "effect"
 import { Agent, Tool } from "effect-deepagents"
@@ -9,7 +9,7 @@ import { MemorySessions } from "effect-deepagents/sessions"
 import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { type Answer, ask, readFrames, serve } from "./door.ts"
-import { read, shown } from "./reader.ts"
+import { foldFrames, showState } from "./reader.ts"
 
 const pay = Tool.make("pay", {
   description: "Pays",
@@ -176,7 +176,7 @@ describe("the server", () => {
             yield* modesOf(url, "u")
           })
         )
-        // A server that is started more strictly does not go back to what threads chose before.
+        // A stricter start of a server overrides threads' earlier choices.
         const strict = yield* serve(offering(["ask", "plan"]))
         while ((yield* start(strict, "u", "go")).status === 503) yield* Effect.sleep(50)
         assert.deepStrictEqual(yield* modesOf(strict, "u"), ["auto", "ask"])
@@ -208,7 +208,7 @@ describe("the server", () => {
       })
       assert.strictEqual(decided.status, 202)
       const rest = yield* readFrames(`${url}/threads/t/events?after=${first.frames.at(-1)?.position}`)
-      const seen = shown(read([...first.frames, ...rest.frames]))
+      const seen = showState(foldFrames([...first.frames, ...rest.frames]))
       assert.deepStrictEqual(
         seen.messages.map(([role]) => role),
         ["human", "ai", "tool", "ai"]
@@ -263,7 +263,7 @@ describe("the server", () => {
       assert.strictEqual((yield* ask(`${url}/threads/t/rewind`, { body: { entry: null } })).at("code"), "Busy")
       assert.deepStrictEqual((yield* ask(`${url}/threads/t/cancel`, { body: {} })).json, { isCancelled: true })
       const { frames: all } = yield* readFrames(`${url}/threads/t/events`)
-      assert.strictEqual(shown(read(all)).end, "RunInterrupted ")
+      assert.strictEqual(showState(foldFrames(all)).end, "RunInterrupted ")
       assert.strictEqual((yield* ask(`${url}/threads/t/steer`, { body: { input: "late" } })).at("code"), "NotRunning")
     })
   )
@@ -358,7 +358,7 @@ describe("the guard", () => {
         // A position that never was is answered by the whole thread.
         const forged = yield* readFrames(`${url}/threads/t/events`, { after: "7.abc.def.99999e" })
         assert.strictEqual(forged.frames[0]?._tag, "Reset")
-        assert.strictEqual(shown(read(forged.frames)).end, "RunCompleted completed")
+        assert.strictEqual(showState(foldFrames(forged.frames)).end, "RunCompleted completed")
       }),
     { maxBody: 1_000 }
   )

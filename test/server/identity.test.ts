@@ -25,7 +25,7 @@ const helper = Agent.make({
   middleware: [HumanInTheLoop.make({ tools: { pay: true } })]
 })
 
-/** Says again what it heard: a tenant hears its own words only. */
+/** Repeats its input: a tenant hears its own words only. */
 const model = TestChatModel.reactive(({ messages }) => {
   const last = messages.at(-1)
   const heard = messages.findLast(({ role }) => role === "human")
@@ -58,7 +58,7 @@ const say = (more: object) => ({
 })
 const at = encodeURIComponent
 
-/** What an eavesdropper asks for, with ids that are not its own. */
+/** An eavesdropper's requests, with foreign ids. */
 const tries = (ids: Ids): ReadonlyArray<Try> => {
   const own = `/threads/${at(ids.thread)}`
   const graph = `/langgraph/threads/${at(ids.thread)}`
@@ -131,7 +131,7 @@ const tries = (ids: Ids): ReadonlyArray<Try> => {
   ]
 }
 
-/** What a tenant may do with any id: it begins threads of its own. */
+/** A tenant's allowed requests with any id: it begins threads of its own. */
 const starts = (id: string): ReadonlyArray<Try> => [
   { path: `/threads/${at(id)}/runs`, body: { agent: "helper", input: "mine" } },
   {
@@ -148,7 +148,7 @@ const starts = (id: string): ReadonlyArray<Try> => [
   rpc("SendMessage", { message: { messageId: "m", contextId: id, role: "ROLE_USER", parts: [{ text: "mine" }] } })
 ]
 
-/** What an eavesdropper sends over a WebSocket. */
+/** An eavesdropper's packets over a WebSocket. */
 const packets = ({ request }: Ids): ReadonlyArray<object> => [
   { type: "decide", ref: "1", decisions: [{ _tag: "Approve", id: request }] },
   { type: "decide", ref: "2", decisions: [] },
@@ -156,11 +156,11 @@ const packets = ({ request }: Ids): ReadonlyArray<object> => [
   { type: "cancel", ref: "4" }
 ]
 
-/** Sends packets to a thread, and gives the answers to them, and what else came until then. */
+/** Sends packets to a thread, and returns their answers and the other packets until then. */
 const talk = (url: string, token: string, thread: string, all: ReadonlyArray<object>) =>
   Effect.callback<ReadonlyArray<string>>((resume) => {
     const heard: Array<string> = []
-    // The types are those of browsers, whose client sends no headers.
+    // The types are for browsers, whose client sends no headers.
     const socket: WebSocket = Reflect.construct(WebSocket, [
       `${url.replace("http", "ws")}/threads/${at(thread)}/socket`,
       { headers: { authorization: `Bearer ${token}` } }

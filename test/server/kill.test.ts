@@ -9,7 +9,7 @@ import type { Server } from "effect-deepagents/server"
 import { isFull } from "../scale.ts"
 import { bundle } from "./bundle.ts"
 import { ask, readFrames } from "./door.ts"
-import { read, shown, type State } from "./reader.ts"
+import { foldFrames, showState, type State } from "./reader.ts"
 
 /** Starts the server, and waits until it listens. */
 const boot = (file: string, folder: string, port: string) =>
@@ -41,7 +41,7 @@ const ends: ReadonlyArray<number> = isFull ? [1, 3, 5] : [3]
 
 describe(`a server that is killed at work, ${ends.length} times`, () => {
   it.live(
-    "runs what it took once, and the reader that comes again has the same in the end as the store",
+    "runs each accepted input once, and a returning reader has the same in the end as the store",
     () =>
       Effect.gen(function* () {
         const folder = mkdtempSync(join(tmpdir(), "killed-"))
@@ -66,7 +66,7 @@ describe(`a server that is killed at work, ${ends.length} times`, () => {
             after,
             isEnough: (some) => ends.includes(calledWith(some.at(-1))) && !killed.has(calledWith(some.at(-1)))
           })
-          state = read(frames, state)
+          state = foldFrames(frames, state)
           after = frames.at(-1)?.position ?? after
           if (!isCut) break
           const n = calledWith(frames.at(-1))
@@ -82,8 +82,8 @@ describe(`a server that is killed at work, ${ends.length} times`, () => {
         assert.strictEqual(readFileSync(join(folder, "effects"), "utf8"), "0\n1\n2\n3\n4\n5\n")
         yield* kill(child)
         child = (yield* boot(file, folder, port)).child
-        const stored = shown(read((yield* readFrames(`${url}/threads/t/events`, { token: "token" })).frames))
-        assert.deepStrictEqual(shown(state), stored)
+        const stored = showState(foldFrames((yield* readFrames(`${url}/threads/t/events`, { token: "token" })).frames))
+        assert.deepStrictEqual(showState(state), stored)
         assert.strictEqual(stored.end, "RunCompleted completed")
         assert.strictEqual(stored.calls.length, 6)
         assert.deepStrictEqual(

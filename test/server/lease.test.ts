@@ -13,7 +13,7 @@ import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { bundle } from "./bundle.ts"
 import { ask, readFrames } from "./door.ts"
-import { read, shown } from "./reader.ts"
+import { foldFrames, showState } from "./reader.ts"
 
 /** Starts a server, and waits until it listens. */
 const boot = (file: string, folder: string) =>
@@ -40,7 +40,7 @@ const post = (url: string, thread: string, input: string, id: string) =>
   ask(`${url}/threads/${thread}/runs`, { token: "token", body: { agent: "helper", input, id } })
 
 /** Asks until the server takes it. */
-const taken = (url: string, thread: string, input: string, id: string) =>
+const takeInput = (url: string, thread: string, input: string, id: string) =>
   Effect.repeat(post(url, thread, input, id), {
     until: ({ status }) => status !== 503,
     schedule: Schedule.spaced("100 millis")
@@ -97,15 +97,17 @@ describe("two processes on one SQLite file", () => {
 
         yield* end(one.child, "SIGKILL")
         writeFileSync(join(folder, "go"), "")
-        assert.strictEqual((yield* taken(two.url, "t", "And then?", "2")).status, 202)
-        const whole = shown(read((yield* readFrames(`${two.url}/threads/t/events`, { token: "token" })).frames))
+        assert.strictEqual((yield* takeInput(two.url, "t", "And then?", "2")).status, 202)
+        const whole = showState(
+          foldFrames((yield* readFrames(`${two.url}/threads/t/events`, { token: "token" })).frames)
+        )
         assert.deepStrictEqual(
           whole.messages.flatMap(([role, id]) => (role === "human" ? [id] : [])),
           ["input:1", "input:2"]
         )
         assert.strictEqual(whole.end, "RunCompleted completed")
         const { frames: followed } = yield* Fiber.join(reading)
-        assert.deepStrictEqual(shown(read(followed)), whole)
+        assert.deepStrictEqual(showState(foldFrames(followed)), whole)
         assert.notInclude(
           followed.map(({ _tag }) => _tag),
           "Reset"
@@ -124,14 +126,14 @@ describe("two processes on one SQLite file", () => {
         const three = yield* boot(file, folder)
         assert.strictEqual((yield* post(three.url, "t", "Hello", "4")).status, 503)
         yield* end(two.child, "SIGTERM")
-        assert.strictEqual((yield* taken(three.url, "t", "Hello", "4")).status, 202)
+        assert.strictEqual((yield* takeInput(three.url, "t", "Hello", "4")).status, 202)
         yield* readFrames(`${three.url}/threads/t/events`, { token: "token" })
         // The ticks of three processes: each once, by its time.
         const { frames } = yield* readFrames(`${three.url}/threads/ticks/events?follow=true`, {
           token: "token",
-          isEnough: (some) => shown(read(some)).messages.filter(([role]) => role === "human").length > 3
+          isEnough: (some) => showState(foldFrames(some)).messages.filter(([role]) => role === "human").length > 3
         })
-        const ticks = shown(read(frames)).messages.flatMap(([role, id]) => (role === "human" ? [id] : []))
+        const ticks = showState(foldFrames(frames)).messages.flatMap(([role, id]) => (role === "human" ? [id] : []))
         assert.strictEqual(new Set(ticks).size, ticks.length)
       }).pipe(Effect.scoped),
     240_000
@@ -180,8 +182,8 @@ describe("a process that can't renew its lease", () => {
       yield* Effect.retry(two.start(thread, { ...input, id: "3" }), Schedule.spaced("20 millis"))
       assert.strictEqual((yield* Effect.flip(one.start(thread, { ...input, id: "4" }))).reason, "Unavailable")
       // The reader of the first one is not told of an end that did not come.
-      const left = shown(read(yield* Stream.runCollect(one.observe(thread))))
-      const whole = shown(read(yield* Stream.runCollect(two.observe(thread))))
+      const left = showState(foldFrames(yield* Stream.runCollect(one.observe(thread))))
+      const whole = showState(foldFrames(yield* Stream.runCollect(two.observe(thread))))
       assert.notInclude(left.end, "Interrupted")
       assert.deepStrictEqual(
         whole.messages.flatMap(([role, id]) => (role === "human" ? [id] : [])),

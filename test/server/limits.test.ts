@@ -1,4 +1,4 @@
-/** What a tenant may use: requests in a minute, and what its runs spend. Other tenants do not notice. */
+/** A tenant's limits: requests in a minute, and the spending of its runs. Other tenants do not notice. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Agent } from "effect-deepagents"
@@ -8,7 +8,7 @@ import { MemorySessions } from "effect-deepagents/sessions"
 import { Ledger, Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { ask, readFrames, serve } from "./door.ts"
-import { read, shown } from "./reader.ts"
+import { foldFrames, showState } from "./reader.ts"
 
 const services = Layer.mergeAll(MemorySessions.layer, Storage.layerMemory)
 const model = TestChatModel.reactive(() => "Hello.")
@@ -58,7 +58,7 @@ describe("a tenant", () => {
         Effect.gen(function* () {
           yield* ask(`${url}/threads/${thread}/runs`, { token, body: { agent: "helper", input: "x" } })
           const { frames } = yield* readFrames(`${url}/threads/${thread}/events`, { token })
-          return shown(read(frames)).end
+          return showState(foldFrames(frames)).end
         })
       const ends = yield* Effect.forEach(["a", "b", "c"], (thread) => endOf(thread, "token-of-ada"))
       assert.deepStrictEqual(ends, ["RunCompleted completed", "RunCompleted completed", "RunCompleted budget:rounds"])

@@ -77,7 +77,7 @@ describe("a server of one person", () => {
       ]) {
         assert.strictEqual((yield* withCookie(forged)).status, 401, forged)
       }
-      // Nobody else's token opens anything, and a token of a page is none of a program.
+      // Nobody else's token opens anything, and a page's token is no program's.
       for (const wrong of ["", "a token of this machine", next]) {
         assert.strictEqual((yield* exchange(url, wrong)).status, 401)
       }

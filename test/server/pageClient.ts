@@ -26,7 +26,7 @@ export const usePage = async (page: Page, scene: Scene, ended: AbortSignal): Pro
   }
 }
 
-/** What the page shows of the agent's words, once it has so many texts. A browser without its server shows no page. */
+/** The page's texts of the agent, once it has so many. A browser without its server shows no page. */
 export const textsOf = async (page: Page, count: number): Promise<ReadonlyArray<string>> => {
   const texts = page.locator(".part.text .prose")
   for (let left = 200; left > 0 && (await texts.count()) !== count; left--) {

@@ -11,19 +11,19 @@ export interface Read {
 
 const nothing: Read = { messages: new Map(), calls: new Map(), requests: new Map(), end: "" }
 
-const set = <A>(map: ReadonlyMap<string, A>, key: string, value: A): ReadonlyMap<string, A> =>
+const setEntry = <A>(map: ReadonlyMap<string, A>, key: string, value: A): ReadonlyMap<string, A> =>
   new Map(map).set(key, value)
 
 const fold = (read: Read, event: AgentEvent.AgentEvent): Read => {
   if (event.path.length > 1) return read
   if (event._tag === "MessageAppended") {
-    return { ...read, messages: set(read.messages, event.message.id, event.message) }
+    return { ...read, messages: setEntry(read.messages, event.message.id, event.message) }
   }
   if (event._tag === "ToolCompleted" || event._tag === "ToolFailed") {
-    return { ...read, calls: set(read.calls, event.callId, event.text) }
+    return { ...read, calls: setEntry(read.calls, event.callId, event.text) }
   }
-  if (event._tag === "ApprovalRequested") return { ...read, requests: set(read.requests, event.id, "waits") }
-  if (event._tag === "ApprovalResolved") return { ...read, requests: set(read.requests, event.id, event.decision) }
+  if (event._tag === "ApprovalRequested") return { ...read, requests: setEntry(read.requests, event.id, "waits") }
+  if (event._tag === "ApprovalResolved") return { ...read, requests: setEntry(read.requests, event.id, event.decision) }
   if (!AgentEvent.isTerminal(event)) return read
   return { ...read, end: `${event._tag} ${event._tag === "RunCompleted" ? event.stopReason : ""}` }
 }
@@ -35,7 +35,7 @@ export interface State {
 }
 const empty: State = { now: nothing, kept: nothing, resets: 0 }
 
-export const read = (frames: Iterable<Server.Frame>, from: State = empty): State => {
+export const foldFrames = (frames: Iterable<Server.Frame>, from: State = empty): State => {
   let { kept, now, resets } = from
   for (const frame of frames) {
     if (frame._tag === "Reset") {
@@ -52,7 +52,7 @@ export const read = (frames: Iterable<Server.Frame>, from: State = empty): State
 const byKey = ([left]: readonly [string, string], [right]: readonly [string, string]) => left.localeCompare(right)
 
 /** What a reader has in the end, to compare. */
-export const shown = ({ now }: State) => ({
+export const showState = ({ now }: State) => ({
   messages: [...now.messages.values()].map(({ content, id, role }) => [role, id, content]),
   calls: [...now.calls].toSorted(byKey),
   requests: [...now.requests].toSorted(byKey),

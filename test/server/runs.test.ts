@@ -1,4 +1,4 @@
-/** Runs that no reader owns: what readers see wherever they are cut, who may look, and what outlives the server. */
+/** Runs that no reader owns: the view of readers after any cut, their rights, and the state after the server's end. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Schedule, Schema, Scope, Stream } from "effect"
 import { Agent, Approval, Message, Tool, AgentEvent } from "effect-deepagents"
@@ -9,7 +9,7 @@ import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import * as fc from "fast-check"
 import { scaled } from "../scale.ts"
-import { read, shown } from "./reader.ts"
+import { foldFrames, showState } from "./reader.ts"
 
 const add = Tool.make("add", {
   description: "Adds",
@@ -129,7 +129,7 @@ describe("a reader that is cut", () => {
         yield* runs.start(thread, { agent: "helper", input: "go", id: "1" })
         return { runs, frames: yield* finish(runs, thread) }
       }).pipe(Effect.provideContext(one.context))
-      const whole = shown(read(frames))
+      const whole = showState(foldFrames(frames))
       assert.match(whole.end, /^RunCompleted completed/)
       assert.strictEqual(new Set(frames.map(({ position }) => position)).size, frames.length)
       for (let index = 0; index < frames.length; index++) {
@@ -144,16 +144,20 @@ describe("a reader that is cut", () => {
         for (let index = 0; index < frames.length; index++) {
           const after = frames[index]?.position
           const rest = yield* Stream.runCollect(runs.observe(thread, { after }))
-          assert.deepStrictEqual(shown(read(rest, read(frames.slice(0, index + 1)))), whole, `cut behind ${index}`)
-          // … and cut again, in what the store tells.
+          assert.deepStrictEqual(
+            showState(foldFrames(rest, foldFrames(frames.slice(0, index + 1)))),
+            whole,
+            `cut behind ${index}`
+          )
+          // … and cut again, in the store's part.
           const middle = rest[Math.floor(rest.length / 2)]
           if (middle === undefined) continue
           const until = rest.slice(0, Math.floor(rest.length / 2) + 1)
           const last = yield* Stream.runCollect(runs.observe(thread, { after: middle.position }))
-          const state = read(last, read(until, read(frames.slice(0, index + 1))))
-          assert.deepStrictEqual(shown(state), whole, `cut behind ${index}, and again`)
+          const state = foldFrames(last, foldFrames(until, foldFrames(frames.slice(0, index + 1))))
+          assert.deepStrictEqual(showState(state), whole, `cut behind ${index}, and again`)
         }
-        assert.deepStrictEqual(shown(read(yield* Stream.runCollect(runs.observe(thread)))), whole)
+        assert.deepStrictEqual(showState(foldFrames(yield* Stream.runCollect(runs.observe(thread)))), whole)
         const end = frames.at(-1)?.position
         assert.deepStrictEqual(yield* Stream.runCollect(runs.observe(thread, { after: end })), [], "nothing is new")
       }).pipe(Effect.provideContext(two.context))
@@ -172,10 +176,10 @@ describe("a reader that is cut", () => {
         yield* Stream.runForEach(runs.observe(thread), () =>
           Effect.map(Effect.forkChild(Stream.runCollect(runs.observe(thread))), (fiber) => void late.push(fiber))
         )
-        const first = shown(read(yield* Stream.runCollect(runs.observe(thread))))
+        const first = showState(foldFrames(yield* Stream.runCollect(runs.observe(thread))))
         for (const fiber of late) {
           const frames = yield* Fiber.join(fiber)
-          assert.deepStrictEqual(shown(read(frames)), first)
+          assert.deepStrictEqual(showState(foldFrames(frames)), first)
           const keys = keysOf(frames)
           assert.deepStrictEqual(keys, [...new Set(keys)], "nothing is told twice")
         }
@@ -212,7 +216,7 @@ describe("runs", () => {
         const again = yield* runs.start(thread, { ...quiet, id: "1" })
         assert.isFalse(again.isNew)
         // A repetition is followed from the beginning of its run.
-        const seen = shown(read(yield* Stream.runCollect(runs.observe(thread, { after: again.position }))))
+        const seen = showState(foldFrames(yield* Stream.runCollect(runs.observe(thread, { after: again.position }))))
         assert.strictEqual(seen.messages[0]?.[0], "human")
         assert.strictEqual(seen.end, "RunCompleted completed")
         const other = yield* Effect.flip(runs.start(thread, { ...quiet, input: "stop", id: "1" }))
@@ -266,9 +270,9 @@ describe("runs", () => {
       yield* Effect.gen(function* () {
         const runs = yield* Server.Runs
         const rest = yield* Stream.runCollect(runs.observe(thread, { after: seen.at(-1)?.position }))
-        const state = read(rest, read(seen))
-        const whole = shown(read(yield* Stream.runCollect(runs.observe(thread))))
-        assert.deepStrictEqual(shown(state), whole)
+        const state = foldFrames(rest, foldFrames(seen))
+        const whole = showState(foldFrames(yield* Stream.runCollect(runs.observe(thread))))
+        assert.deepStrictEqual(showState(state), whole)
         assert.isAbove(state.resets, 0)
         assert.deepStrictEqual(
           whole.messages.flatMap(([role, id]) => (role === "human" ? [id] : [])),
@@ -302,11 +306,14 @@ describe("runs", () => {
               : Effect.void
           )
         )
-        assert.strictEqual(shown(read(frames)).end, "RunInterrupted ")
+        assert.strictEqual(showState(foldFrames(frames)).end, "RunInterrupted ")
         const { state } = yield* runs.status(thread)
         assert.strictEqual(state, "idle")
         yield* runs.start(thread, { ...quiet, id: "2" })
-        assert.strictEqual(shown(read(yield* Stream.runCollect(runs.observe(thread)))).end, "RunCompleted completed")
+        assert.strictEqual(
+          showState(foldFrames(yield* Stream.runCollect(runs.observe(thread)))).end,
+          "RunCompleted completed"
+        )
       }).pipe(Effect.provideContext(context))
       yield* close
     }).pipe(Effect.provide(Layer.fresh(services)))
@@ -323,7 +330,7 @@ describe("runs", () => {
         Effect.gen(function* () {
           const runs = yield* Server.Runs
           const { position } = yield* runs.start(thread, { ...quiet, id })
-          return shown(read(yield* Stream.runCollect(runs.observe(thread, { after: position })))).end
+          return showState(foldFrames(yield* Stream.runCollect(runs.observe(thread, { after: position })))).end
         }).pipe(Effect.provide(Layer.fresh(Server.layer({ helper: agent })).pipe(Layer.provide(modelOf([])))))
       const working = Agent.provide(Agent.make({ name: "helper", prompt: "" }), modelOf([]))
       const failing = Agent.provide(broken, modelOf([]))
@@ -384,10 +391,10 @@ describe("runs", () => {
         const taken = yield* runs.decide(mine, decisions)
         assert.isTrue(taken.isNew)
         assert.isFalse((yield* runs.decide(mine, decisions)).isNew)
-        const whole = read(yield* Stream.runCollect(runs.observe(mine)))
-        assert.strictEqual(shown(whole).end, "RunCompleted completed")
+        const whole = foldFrames(yield* Stream.runCollect(runs.observe(mine)))
+        assert.strictEqual(showState(whole).end, "RunCompleted completed")
         assert.deepStrictEqual(
-          shown(whole).requests.map(([, decision]) => decision),
+          showState(whole).requests.map(([, decision]) => decision),
           ["approve"]
         )
         const unknown = yield* Effect.flip(runs.decide(mine, [Approval.approve({ id: "nothing" })]))

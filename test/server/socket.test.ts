@@ -1,4 +1,4 @@
-/** WebSockets at the door: what a real client sees however it is cut, who gets in, and who is dropped. */
+/** WebSockets at the door: a real client's view after any cut, admission, and dropped clients. */
 import { get } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Schema, type Scope } from "effect"
@@ -13,7 +13,7 @@ import { TestClock } from "effect/testing"
 import { converse } from "../../src/server/internal/http/socket.ts"
 import { scaled } from "../scale.ts"
 import { ask, readFrames, serve } from "./door.ts"
-import { read, shown, type State } from "./reader.ts"
+import { foldFrames, showState, type State } from "./reader.ts"
 
 let paid: Array<number> = []
 
@@ -69,7 +69,7 @@ const connect = (
     Effect.gen(function* () {
       const { answers = true, headers = {}, token = "token-of-ada" } = options
       const packets = yield* Queue.unbounded<Packet>()
-      // The types are those of browsers, whose client sends no headers.
+      // The types are for browsers, whose client sends no headers.
       const socket: WebSocket = Reflect.construct(WebSocket, [
         url.replace("http", "ws"),
         { headers: { ...(token === "" ? {} : { authorization: `Bearer ${token}` }), ...headers } }
@@ -148,7 +148,7 @@ describe("a WebSocket", () => {
         let isTaken = false
         const seen = new Set<string>()
         const due = new Map<string, object>()
-        const isOver = () => state !== undefined && shown(state).end === "RunCompleted completed"
+        const isOver = () => state !== undefined && showState(state).end === "RunCompleted completed"
         for (let connection = 0; !isOver(); connection++) {
           assert.isBelow(connection, 500)
           yield* Effect.scoped(
@@ -171,7 +171,7 @@ describe("a WebSocket", () => {
                 assert.isFalse(seen.has(frame.position) && !frame.position.includes(".s."), frame.position)
                 seen.add(frame.position)
                 after = frame.position
-                state = read([frame], state)
+                state = foldFrames([frame], state)
                 if (frame._tag !== "Event" || frame.event._tag !== "ApprovalRequested") continue
                 const { id } = frame.event
                 const decide = { type: "decide", ref: id, decisions: [{ _tag: "Approve", id }] }
@@ -182,7 +182,7 @@ describe("a WebSocket", () => {
           )
         }
         const { frames } = yield* readFrames(`${at}/events`)
-        assert.deepStrictEqual(state === undefined ? undefined : shown(state), shown(read(frames)))
+        assert.deepStrictEqual(state === undefined ? undefined : showState(state), showState(foldFrames(frames)))
         assert.deepStrictEqual(paid, [0, 1])
       }
     })
@@ -327,7 +327,7 @@ describe("a client of a WebSocket", () => {
         yield* TestClock.adjust("15 seconds")
         assert.deepStrictEqual(readPacket(String(got.at(-1))), { type: "beat", n })
         send({ type: "beat", n })
-        // An answer to what was not asked counts for nothing.
+        // An answer without a question counts for nothing.
         send({ type: "beat", n: 1e9 })
       }
       yield* TestClock.adjust("61 seconds")

@@ -132,13 +132,13 @@ describe("A2A", () => {
         const done = await client.getTask({ tenant: "", id: asked.id })
         assert.deepStrictEqual(textsOf(done), ["This is round 0. ", "All is done. 🙂"])
         assert.strictEqual(done.status?.state, TaskState.TASK_STATE_COMPLETED)
-        const told = () => Effect.runPromise(ask(`${url}/threads/${asked.contextId}/history`))
-        assert.lengthOf((await told()).text.match(/"paid 1"/gu) ?? [], 1)
+        const readHistory = () => Effect.runPromise(ask(`${url}/threads/${asked.contextId}/history`))
+        assert.lengthOf((await readHistory()).text.match(/"paid 1"/gu) ?? [], 1)
         const next = taskIn(await client.sendMessage(say("go", { contextId: asked.contextId })))
         assert.notStrictEqual(next.id, asked.id)
         const refused = taskIn(await client.sendMessage(say("it is too much", { taskId: next.id })))
         assert.strictEqual(refused.status?.state, TaskState.TASK_STATE_COMPLETED)
-        const history = (await told()).text
+        const history = (await readHistory()).text
         assert.lengthOf(history.match(/"paid 1"/gu) ?? [], 1)
         assert.include(history, "it is too much")
         const list = {

@@ -82,7 +82,7 @@ const shownIn = ({ messages }: HttpAgent) =>
 
 describe("AG-UI", () => {
   it.live(
-    "rebuilds a run from its packets, and the same one from the store",
+    "rebuilds a run from its packets, and the same from the store",
     () =>
       Effect.promise(() =>
         fc.assert(
@@ -135,7 +135,7 @@ describe("AG-UI", () => {
         "Last."
       ])
       const voidsOf = Effect.fnUntraced(function* (...vain: ReadonlyArray<ChatModel.TurnPart>) {
-        const again = (model: ChatModel.Service): ChatModel.Service => ({
+        const restartOnce = (model: ChatModel.Service): ChatModel.Service => ({
           ...model,
           makeSession: Effect.map(model.makeSession, (session) => ({
             nextTurn: (request) =>
@@ -147,7 +147,7 @@ describe("AG-UI", () => {
                   )
           }))
         })
-        const model = Layer.effect(ChatModel.ChatModel, Effect.map(ChatModel.ChatModel, again))
+        const model = Layer.effect(ChatModel.ChatModel, Effect.map(ChatModel.ChatModel, restartOnce))
         const packets = yield* Stream.runCollect(
           Agent.stream(agent, "go").pipe(AgUi.encode({ threadId: "t", runId: "r" }))
         ).pipe(Effect.provide(Layer.provide(model, script)))
@@ -167,7 +167,7 @@ describe("AG-UI", () => {
     })
   )
 
-  it.live("gives a client that was cut anywhere, and comes again, the messages of one that was not", () =>
+  it.live("gives a client that was cut anywhere, and comes again, the messages of an uncut one", () =>
     Effect.gen(function* () {
       const one = serverOf({
         rounds: [

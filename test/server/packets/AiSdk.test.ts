@@ -49,9 +49,9 @@ const keyOf = (part: UIMessage["parts"][number]): string =>
 const isBeside = ({ type }: UIMessage["parts"][number]): boolean => type === "source-url" || type === "data-todos"
 
 /** A message without steps that are empty, as a void one is. Calls and sub-agents of a step are at work together: their order is open. */
-const shown = (message: UIMessage | undefined) => {
+const showMessage = (message: UIMessage | undefined) => {
   const steps: Array<Array<UIMessage["parts"][number]>> = [[]]
-  const beside = (message?.parts ?? []).filter(isBeside)
+  const besideParts = (message?.parts ?? []).filter(isBeside)
   for (const part of message?.parts ?? []) {
     if (part.type === "step-start") steps.push([])
     else if (isBeside(part)) continue
@@ -59,7 +59,7 @@ const shown = (message: UIMessage | undefined) => {
   }
   const filled = steps.filter(({ length }) => length > 0)
   const parts = filled.map((step) => step.toSorted((left, right) => keyOf(left).localeCompare(keyOf(right))))
-  const json = JSON.stringify({ id: message?.id, metadata: message?.metadata, parts, beside })
+  const json = JSON.stringify({ id: message?.id, metadata: message?.metadata, parts, beside: besideParts })
   return JSON.parse(json)
 }
 
@@ -84,8 +84,12 @@ describe("AI SDK", () => {
                 assert.strictEqual(errors.length, isFailed ? 1 : 0, errors.join("\n"))
                 const whole = yield* rebuild(yield* encode([...told, ...live]))
                 const replayed = yield* rebuild(yield* encode(stored))
-                assert.deepStrictEqual(shown(message), shown(whole.message), "in pieces and at once")
-                assert.deepStrictEqual(shown(replayed.message), shown(whole.message), "from the store and live")
+                assert.deepStrictEqual(showMessage(message), showMessage(whole.message), "in pieces and at once")
+                assert.deepStrictEqual(
+                  showMessage(replayed.message),
+                  showMessage(whole.message),
+                  "from the store and live"
+                )
 
                 const parts = message?.parts ?? []
                 const wanted = transcript(stored)

@@ -68,7 +68,7 @@ const wordsOf = (packets: Iterable<LangGraph.Packet>) => {
 
 describe("LangGraph", () => {
   it.live(
-    "rebuilds a run from its packets, the same one from the store, and the rest behind any packet",
+    "rebuilds a run from its packets, the same from the store, and the rest behind any packet",
     () =>
       Effect.promise(() =>
         fc.assert(
@@ -193,7 +193,7 @@ describe("LangGraph", () => {
     }).pipe(Effect.provide(Layer.fresh(services)))
   )
 
-  it.live("makes a thread for a run without one, and refuses what it can't do", () =>
+  it.live("makes a thread for a run without one, and refuses unsupported requests", () =>
     Effect.gen(function* () {
       const good = clientOf(yield* served(quiet))
       yield* Effect.promise(async () => {

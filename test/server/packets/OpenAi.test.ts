@@ -95,19 +95,19 @@ describe("OpenAI", () => {
       const url = yield* serve(serverOf(quiet), { protocols: ["openAi"] })
       const client = clientOf(url)
       type Event = OpenAI.Responses.ResponseStreamEvent
-      const told = (events: ReadonlyArray<Event>) => ({
+      const summarize = (events: ReadonlyArray<Event>) => ({
         text: events.map((event) => (event.type === "response.output_text.delta" ? event.delta : "")).join(""),
         others: events.flatMap(({ sequence_number: number, type }) =>
           type === "response.output_text.delta" ? [] : [`${number} ${type}`]
         )
       })
-      const read = async (events: AsyncIterable<Event>) => {
+      const readEvents = async (events: AsyncIterable<Event>) => {
         const all: Array<Event> = []
         for await (const event of events) all.push(event)
         return all
       }
       const live = yield* Effect.promise(async () =>
-        read(await client.responses.create({ model: "helper", input: "go", stream: true }))
+        readEvents(await client.responses.create({ model: "helper", input: "go", stream: true }))
       )
       const [first] = live
       const id = first?.type === "response.created" ? first.response.id : ""
@@ -115,8 +115,8 @@ describe("OpenAI", () => {
       for (const reader of [client, again]) {
         for (const [index, { sequence_number: after }] of live.slice(0, -1).entries()) {
           const query = { stream: true, starting_after: after } as const
-          const rest = yield* Effect.promise(async () => read(await reader.responses.retrieve(id, query)))
-          assert.deepStrictEqual(told([...live.slice(0, index + 1), ...rest]), told(live))
+          const rest = yield* Effect.promise(async () => readEvents(await reader.responses.retrieve(id, query)))
+          assert.deepStrictEqual(summarize([...live.slice(0, index + 1), ...rest]), summarize(live))
         }
       }
       for (const after of ["-1", "x", ""]) {

@@ -52,7 +52,7 @@ const post = Effect.fnUntraced(function* (agent: typeof alone, messages: Readonl
   })
 })
 
-const said = (id: string, text: string): UIMessage => ({ id, role: "user", parts: [{ type: "text", text }] })
+const makeMessage = (id: string, text: string): UIMessage => ({ id, role: "user", parts: [{ type: "text", text }] })
 
 const toolsOf = (message: UIMessage) =>
   message.parts.flatMap((part) => (part.type === "dynamic-tool" ? [`${part.toolName} ${part.state}`] : []))
@@ -71,7 +71,7 @@ describe("a route of one's own", () => {
   it.effect("shows a refusal as refused, and a request of a sub-agent as answered", () =>
     Effect.gen(function* () {
       paid.length = 0
-      const human = said("1", "pay")
+      const human = makeMessage("1", "pay")
       const asked = yield* post(alone, [human])
       assert.deepStrictEqual(toolsOf(asked), ["pay approval-requested"])
       const refused = yield* post(alone, [human, decide(asked, false)])
@@ -83,7 +83,7 @@ describe("a route of one's own", () => {
   it.effect("shows a request of a sub-agent as answered, and goes on with it", () =>
     Effect.gen(function* () {
       paid.length = 0
-      const human = said("1", "pay")
+      const human = makeMessage("1", "pay")
       const asked = yield* post(boss, [human])
       assert.include(toolsOf(asked), "pay approval-requested")
       const done = yield* post(boss, [human, decide(asked, true)])
@@ -102,8 +102,8 @@ describe("a route of one's own", () => {
   it.effect("gives another answer in place of the earlier one, which stays as a branch", () =>
     Effect.gen(function* () {
       const textOf = ({ parts }: UIMessage) => parts.flatMap((part) => (part.type === "text" ? [part.text] : []))
-      const one = said("1", "one")
-      const two = said("2", "two")
+      const one = makeMessage("1", "one")
+      const two = makeMessage("2", "two")
       yield* post(alone, [one])
       assert.deepStrictEqual(textOf(yield* post(alone, [two])), ["answer 3"])
       assert.deepStrictEqual(textOf(yield* post(alone, [two], "regenerate-message")), ["answer 3"])
@@ -112,7 +112,9 @@ describe("a route of one's own", () => {
       yield* post(alone, [one], "regenerate-message")
       assert.lengthOf((yield* SessionStore.checkpoint("t"))?.messages ?? [], 2)
       // A message that the thread does not have is answered as a new one.
-      assert.deepStrictEqual(textOf(yield* post(alone, [said("3", "three")], "regenerate-message")), ["answer 3"])
+      assert.deepStrictEqual(textOf(yield* post(alone, [makeMessage("3", "three")], "regenerate-message")), [
+        "answer 3"
+      ])
     }).pipe(Effect.provide([model, threads]))
   )
 })
@@ -120,7 +122,7 @@ describe("a route of one's own", () => {
 describe("messages that an application stored", () => {
   const stored = [
     { id: "1", role: "system", parts: [{ type: "text", text: "Be kind." }] },
-    said("2", "How warm is it?"),
+    makeMessage("2", "How warm is it?"),
     {
       id: "3",
       role: "assistant",

@@ -1,4 +1,4 @@
-/** Random runs of agents: what clients of all protocols must rebuild, live and from the store. */
+/** Random runs of agents that clients of all protocols must rebuild, live and from the store. */
 import { Effect, Exit, Layer, Schema, Scope, Stream } from "effect"
 import {
   Agent,
@@ -150,7 +150,7 @@ const modelOf = ({ end, rounds }: Story) => {
   )
 }
 
-/** Says a part of a turn in vain, where the story says so. */
+/** Repeats a part of a turn in vain, if the story says so. */
 const restarting =
   (rounds: ReadonlyArray<Round>) =>
   (model: ChatModel.Service): ChatModel.Service => ({
@@ -195,7 +195,7 @@ export const serverOf = (one: Story) => Server.layer({ helper }).pipe(Layer.prov
 const eventsIn = (frames: Iterable<Server.Frame>): ReadonlyArray<AgentEvent.AgentEvent> =>
   [...frames].flatMap((frame) => (frame._tag === "Event" ? [frame.event] : []))
 
-/** What a client saw until a run ended or waited, and what the store tells of it. */
+/** A client's view until a run ended or waited, and the store's. */
 export interface Stage {
   readonly told: ReadonlyArray<AgentEvent.AgentEvent>
   readonly live: ReadonlyArray<AgentEvent.AgentEvent>
@@ -247,7 +247,7 @@ export const play = Effect.fnUntraced(function* (one: Story) {
   return stages
 })
 
-/** The transcript of events: what every protocol must tell. */
+/** The transcript of events that every protocol must tell. */
 export const transcript = (events: ReadonlyArray<AgentEvent.AgentEvent>) => {
   const messages = AgentEvent.transcript(events.map((event) => ({ ...event, runId: event.path.join("/") })))
   const ai = messages.filter((message) => message.role === "ai")

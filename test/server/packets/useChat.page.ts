@@ -44,7 +44,7 @@ const App = ({ id, token }: { readonly id: string; readonly token: string }) => 
   return createElement("pre", null, JSON.stringify({ status: chat.status, messages: chat.messages }))
 }
 
-/** What the test calls. */
+/** The calls of the test. */
 const driver = {
   mount: (id: string, token: string) => {
     chat = undefined

@@ -156,7 +156,7 @@ describe("useChat", () => {
         yield* until(page, "driver.status() === 'ready' && driver.messages().includes('done.')")
         assert.deepStrictEqual(yield* lastOf(page), uncut, "stopped")
 
-        // What is over, missing or of another tenant is nothing to come again to.
+        // A finished, missing or foreign run can't be resumed.
         for (const [id, token] of [
           ["stopped", "token-of-ada"],
           ["none", "token-of-ada"],
@@ -181,15 +181,15 @@ describe("useChat", () => {
           yield* mount(page, `pay-${isApproved}`)
           yield* call(page, "send", "pay")
           yield* until(page, "driver.status() === 'ready' && driver.messages().includes('approval-requested')")
-          const asked = (yield* readMessages(page)).at(-1)
-          const part = toolIn(asked)
+          const lastMessage = (yield* readMessages(page)).at(-1)
+          const part = toolIn(lastMessage)
           assert.deepStrictEqual([part?.toolName, part?.input], ["pay", { n: 7 }])
           yield* call(page, "decide", part?.approval?.id ?? "", isApproved)
           yield* until(page, "driver.status() === 'ready' && driver.messages().includes('settled')")
           const messages = yield* readMessages(page)
           assert.strictEqual(messages.length, 2)
           const answer = messages[1]
-          assert.strictEqual(answer?.id, asked?.id)
+          assert.strictEqual(answer?.id, lastMessage?.id)
           const tool = toolIn(answer)
           assert.strictEqual(tool?.state, isApproved ? "output-available" : "output-denied")
           if (isApproved) assert.strictEqual(tool?.output, "paid 7")
