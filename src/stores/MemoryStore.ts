@@ -65,8 +65,9 @@ interface Service {
     query: Query & { readonly text?: string | undefined }
   ) => Effect.Effect<ReadonlyArray<Fact>, StoreError>
   /**
-   * Finds facts by meaning, the nearest to a vector first. It compares all vectors of the namespace, and ignores vectors
-   * of another number of dimensions, which another model made.
+   * Finds facts by meaning, the nearest to a vector first. It compares all vectors of the namespace. If these have more
+   * than a million numbers, it compares 640 or more that are nearest by signatures of one bit a number. It ignores
+   * vectors of another number of dimensions, which another model made.
    */
   readonly nearest: (
     namespace: string,
@@ -178,7 +179,7 @@ export const layer: Layer.Layer<MemoryStore, never, Storage> = Layer.effect(
     ): Effect.fn.Return<ReadonlyArray<Near>, Reason | Fault> {
       const wanted = Vectors.unit(vector)
       if (wanted === undefined) return yield* Effect.fail<Reason>({ _tag: "InvalidValue", problem: vectorProblem })
-      const places = (yield* index.nearest(namespace, wanted, query.category)).slice(0, bounded(query.limit))
+      const places = yield* index.nearest(namespace, wanted, { ...query, limit: bounded(query.limit) })
       const nearFacts = yield* readFacts(
         namespace,
         places.map(({ id }) => id)

@@ -12,7 +12,7 @@ const questions = [
   ["join the ranks of two result lists by reciprocal rank fusion", "rag/Retriever.ts"],
   ["split a Markdown text into sections by headings", "rag/internal/splitters.ts"],
   ["Porter stemming of English words", "rag/internal/stem.ts"],
-  ["one bit signatures of vectors and Hamming distance", "rag/internal/signs.ts"],
+  ["one bit signatures of vectors and Hamming distance", "support/store/signs.ts"],
   ["refuse a private or loopback address before connecting", "net/"],
   ["escape invisible and control characters for a prompt", "support/text/untrusted.ts"],
   ["estimate the number of tokens of a text", "support/text/tokens.ts"],

@@ -6,10 +6,11 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import { makeId } from "../../core/Message.ts"
-import * as Vectors from "../../support/store/vectors.ts"
+import { decode } from "../../support/store/vectors.ts"
 import * as Postings from "../../support/text/postings.ts"
 import { words } from "../../support/text/words.ts"
 import type { Fact as StoredFact } from "./facts.ts"
+import * as FactVectors from "./factVectors.ts"
 import type { Fault, Row, Table } from "./table.ts"
 import { rankHits } from "./words.ts"
 
@@ -29,14 +30,11 @@ interface Index {
   readonly entries: Map<string, Entry>
   readonly postings: Postings.Postings<Entry>
   /** Vectors by facts, from the first search by a vector on. */
-  vectors: Map<string, Float32Array> | undefined
+  vectors: FactVectors.FactVectors | undefined
 }
 
 /** The namespaces whose facts stay in memory. */
 const mostHeld = 16
-
-/** The vectors between which others get their turn. */
-const page = 2_000
 
 const removeFact = (index: Index, id: string): void => {
   const entry = index.entries.get(id)
@@ -118,11 +116,11 @@ export const makeFactIndexes = ({ readFacts, readVectors, versions }: Sources) =
     const index = yield* open(namespace)
     if (index.vectors !== undefined) return { index, vectors: index.vectors }
     const { version } = index
-    const vectors = new Map<string, Float32Array>()
+    const vectors = FactVectors.make()
     yield* Stream.runForEach(readVectors(namespace), (rows) =>
       Effect.sync(() => {
         for (const { key: id, value } of rows) {
-          const vector = Vectors.decode(value)
+          const vector = decode(value)
           if (vector !== undefined) vectors.set(id, vector)
         }
       })
@@ -150,19 +148,18 @@ export const makeFactIndexes = ({ readFacts, readVectors, versions }: Sources) =
     /** The ids of facts with words of the query, the best first. */
     search: (namespace: string, wanted: ReadonlyArray<string>, category: string | undefined) =>
       Effect.map(open(namespace), (index) => searchWords(index, wanted, category)),
-    /** The ids of the facts nearest to a vector, with their cosine. */
-    nearest: Effect.fnUntraced(function* (namespace: string, wanted: Float32Array, category: string | undefined) {
+    /** The ids of the facts nearest to a vector, at most `limit`, with their cosine. */
+    nearest: Effect.fnUntraced(function* (
+      namespace: string,
+      wanted: Float32Array,
+      { category, limit }: { readonly category?: string | undefined; readonly limit: number }
+    ) {
       const { index, vectors } = yield* openVectors(namespace)
-      const hits: Array<{ readonly id: string; readonly similarity: number }> = []
-      let count = 0
-      for (const [id, vector] of vectors) {
+      const near = yield* vectors.nearest(wanted, limit, (id) => {
         const entry = index.entries.get(id)
-        if (entry === undefined || (category !== undefined && entry.category !== category)) continue
-        const similarity = Vectors.similarity(wanted, vector)
-        if (similarity !== undefined) hits.push({ id, similarity })
-        if (++count % page === 0) yield* Effect.yieldNow
-      }
-      return hits.sort((left, right) => right.similarity - left.similarity)
+        return entry !== undefined && (category === undefined || entry.category === category)
+      })
+      return near.slice(0, limit)
     }),
     added: (namespace: string, fact: Fact, vector: Float32Array | undefined) =>
       follow(namespace, (index) => putFact(index, fact, vector)),

@@ -2,8 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type { SqlClient } from "effect/sql/SqlClient"
+import { leftOut, measure, nearestPlaces } from "../../../support/store/signs.ts"
 import { numberIn, type Reason, rowsOf } from "../rows.ts"
-import { leftOut, measure, nearestPlaces } from "../signs.ts"
 import { bytesIn, floatsOf } from "./rows.ts"
 
 /** The signatures that were read: in the order of their chunks, each with its document. A removed one has document 0. */

@@ -2,12 +2,12 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import { centreOf, signOf } from "../../../support/store/signs.ts"
 import { inContext } from "../../Chunk.ts"
 import type { Model } from "../../RagIndex.ts"
 import { findOther, storable, type StoredEntry } from "../entries.ts"
 import { wordsIn } from "../queryWords.ts"
 import { modelIn, numberIn, type Reason, rowsOf } from "../rows.ts"
-import { centreOf, signOf } from "../signs.ts"
 import { bytesIn, bytesOf, floatsOf, textsOf } from "./rows.ts"
 
 /** The rows of one statement. */

@@ -41,6 +41,14 @@ export const costsOf = (vector: ArrayLike<number>, centre: ArrayLike<number>): U
   return costs
 }
 
+/** The distance of the signature that begins at a byte. */
+export const distanceAt = (bytes: Uint8Array, at: number, costs: Uint16Array): number => {
+  const width = costs.length / 256
+  let sum = 0
+  for (let byte = 0; byte < width; byte++) sum += costs[byte * 256 + (bytes[at + byte] ?? 0)] ?? 0
+  return sum
+}
+
 /** Fills in the distances of the signatures from one place to another. */
 export const measure = (
   signs: Uint32Array,
@@ -52,13 +60,7 @@ export const measure = (
   const bytes = new Uint8Array(signs.buffer, signs.byteOffset, signs.byteLength)
   const width = costs.length / 256
   for (let place = from, at = from * width; place < to; place++, at += width) {
-    if (!isKept(place)) {
-      distances[place] = leftOut
-      continue
-    }
-    let sum = 0
-    for (let byte = 0; byte < width; byte++) sum += costs[byte * 256 + (bytes[at + byte] ?? 0)] ?? 0
-    distances[place] = sum
+    distances[place] = isKept(place) ? distanceAt(bytes, at, costs) : leftOut
   }
 }
 
