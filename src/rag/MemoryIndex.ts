@@ -32,6 +32,7 @@ import {
   storable,
   type StoredEntry
 } from "./internal/entries.ts"
+import { makeIndex } from "./internal/makeIndex.ts"
 import { wordsIn, wordsOf } from "./internal/queryWords.ts"
 import { termOf } from "./internal/stem.ts"
 import type { RagError } from "./RagError.ts"
@@ -238,21 +239,15 @@ export const layer: Layer.Layer<RagIndex> = Layer.effect(
       namespaces.set(name, namespace)
       return namespace
     }
-    return RagIndex.of({
-      space: <M extends Model | undefined>(namespace: string, model?: M) =>
-        inNamespace(
-          "space",
-          namespace
-        )(
-          Effect.suspend((): Effect.Effect<Space<M>, Reason> => {
-            const other = findOther(get(namespace).model, model)
-            return other === undefined
-              ? // Without the parameter, `M` is `undefined`.
-                Effect.succeed(spaceOf(namespace, model as M, () => get(namespace)))
-              : Effect.fail(other)
-          })
-        ),
-      drop: (namespace) => inNamespace("drop", namespace)(Effect.sync(() => void namespaces.delete(namespace)))
+    return makeIndex({
+      space: <M extends Model | undefined>(namespace: string, model: M) =>
+        Effect.suspend((): Effect.Effect<Space<M>, Reason> => {
+          const other = findOther(get(namespace).model, model)
+          return other === undefined
+            ? Effect.succeed(spaceOf(namespace, model, () => get(namespace)))
+            : Effect.fail(other)
+        }),
+      drop: (namespace) => Effect.sync(() => void namespaces.delete(namespace))
     })
   })
 )

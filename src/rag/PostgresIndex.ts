@@ -30,6 +30,7 @@ import { isSqlError } from "effect/sql/SqlError"
 import { span } from "../support/effect/span.ts"
 import { migrate } from "../support/store/sql.ts"
 import { boundLimit, conditionsOf, inNamespace, readEntries, readVector } from "./internal/entries.ts"
+import { makeIndex } from "./internal/makeIndex.ts"
 import { findNearest, findWords } from "./internal/postgres/search.ts"
 import { checkServer, filterOf, makeVectorIndex, versions } from "./internal/postgres/tables.ts"
 import { putDocuments, removeDocuments } from "./internal/postgres/write.ts"
@@ -126,14 +127,9 @@ const make = Effect.gen(function* () {
     }
   }
 
-  return RagIndex.of({
-    space: <M extends Model | undefined>(namespace: string, model?: M) =>
-      Effect.map(inNamespace("space", namespace)(findKey(sql, namespace, model)), () =>
-        // Without the parameter, `M` is `undefined`.
-        spaceOf(namespace, model as M)
-      ),
-    drop: (namespace) =>
-      inNamespace("drop", namespace)(Effect.asVoid(rowsOf(sql`DELETE FROM rag_spaces WHERE name = ${namespace}`)))
+  return makeIndex({
+    space: (namespace, model) => Effect.as(findKey(sql, namespace, model), spaceOf(namespace, model)),
+    drop: (namespace) => Effect.asVoid(rowsOf(sql`DELETE FROM rag_spaces WHERE name = ${namespace}`))
   })
 })
 

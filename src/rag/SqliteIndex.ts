@@ -32,6 +32,7 @@ import { span } from "../support/effect/span.ts"
 import { migrate } from "../support/store/sql.ts"
 import { type Aside, make as makeAside } from "../support/store/sqliteThread.ts"
 import { boundLimit, conditionsOf, findOther, inNamespace, readEntries, readVector } from "./internal/entries.ts"
+import { makeIndex } from "./internal/makeIndex.ts"
 import { modelIn, numberIn, type Reason, rowsOf, toReason } from "./internal/rows.ts"
 import { makeSignatures, type Signatures } from "./internal/sqlite/memory.ts"
 import { textsOf, versions } from "./internal/sqlite/rows.ts"
@@ -150,13 +151,9 @@ const make = Effect.gen(function* () {
       if (pk !== undefined) signaturesBySpace.delete(pk)
     })
 
-  return RagIndex.of({
-    space: <M extends Model | undefined>(namespace: string, model?: M) =>
-      Effect.map(inNamespace("space", namespace)(findKey(sql, namespace, model)), (pk) =>
-        // Without the parameter, `M` is `undefined`.
-        spaceOf(pk, namespace, model as M)
-      ),
-    drop: (namespace) => inNamespace("drop", namespace)(inTransaction(drop(namespace)))
+  return makeIndex({
+    space: (namespace, model) => Effect.map(findKey(sql, namespace, model), (pk) => spaceOf(pk, namespace, model)),
+    drop: (namespace) => inTransaction(drop(namespace))
   })
 })
 

@@ -1,17 +1,29 @@
-// Measures the ranks by words on the Cranfield collection, which is not part of this repository, from the sources:
-//   node --conditions=@effect-deepagents/source test/bench/cranfield.mjs FOLDER
-// The folder has cran.all.1400, cran.qry and cranqrel. Questions count by their place, as in cranqrel.
+// Measures the ranks on the Cranfield collection, which is not part of this repository, from the sources:
+//   node --conditions=@effect-deepagents/source test/bench/cranfield.mjs FOLDER [ADDRESS]
+// The folder has cran.all.1400, cran.qry and cranqrel. Questions count by their place, as in cranqrel. ADDRESS is a server
+// with OpenAI's embeddings endpoint and `input_type`: without it, documents are found by words only.
 import { readFileSync } from "node:fs"
-import { join } from "node:path"
+import * as path from "node:path"
 import { Effect, Layer } from "effect"
 import { MemoryIndex, RagIndex } from "../../src/rag/index.ts"
 import * as SqliteIndex from "../../src/rag/SqliteIndex.ts"
 import * as SqliteClient from "../../src/sessions/SqliteClient.ts"
-import { ndcg, recall } from "./ranks.mjs"
+import { join, ndcg, recall } from "./ranks.mjs"
 
-const folder = process.argv[2] ?? "."
+const [folder = ".", address] = process.argv.slice(2)
+const model = { id: "e5", dimensions: 384 }
 
-const textOf = (file) => readFileSync(join(folder, file), "utf8").replaceAll("\r", "")
+const embed = async (type, texts) => {
+  const vectors = []
+  for (let from = 0; address !== undefined && from < texts.length; from += 16) {
+    const body = JSON.stringify({ model: "e5", input: texts.slice(from, from + 16), input_type: type })
+    const response = await fetch(address, { method: "POST", headers: { "content-type": "application/json" }, body })
+    vectors.push(...(await response.json()).data.map(({ embedding }) => embedding))
+  }
+  return vectors
+}
+
+const textOf = (file) => readFileSync(path.join(folder, file), "utf8").replaceAll("\r", "")
 const recordsOf = (file) => textOf(file).split(/^\.I /m).slice(1)
 const fieldOf = (record, name) =>
   (new RegExp(`\\n\\.${name}\\n([\\s\\S]*?)(?=\\n\\.[A-Z]\\n|$)`).exec(record)?.[1] ?? "").replace(/\s+/g, " ").trim()
@@ -28,25 +40,42 @@ for (const line of textOf("cranqrel").split("\n")) {
   if (document !== undefined && Number(code) > 0) relevant[Number(question) - 1]?.add(document)
 }
 
+const vectors = await embed(
+  "passage",
+  entries.map(({ document }) => `${document.title}\n${document.text}`)
+)
+const wanted = await embed("query", questions)
+const stored = entries.map((entry, at) => (vectors[at] === undefined ? entry : { ...entry, vectors: [vectors[at]] }))
+
 for (const [name, layer] of [
   ["SqliteIndex", Layer.provide(SqliteIndex.layer, SqliteClient.layer({ file: ":memory:" }))],
   ["MemoryIndex", MemoryIndex.layer]
 ]) {
   const program = Effect.gen(function* () {
-    const space = yield* RagIndex.RagIndex.use((index) => index.space("cranfield"))
-    yield* space.put(entries)
-    const lists = yield* Effect.forEach(questions, (question) => space.words(question, { limit: 10 }))
-    const mean = (score) =>
-      lists.reduce(
-        (sum, hits, at) =>
-          sum +
-          score(
-            hits.map(({ chunk }) => chunk.document),
-            relevant[at]
-          ),
-        0
-      ) / questions.length
-    console.log(`${name}: nDCG@10 ${mean(ndcg).toFixed(4)}, recall@10 ${mean(recall).toFixed(4)}`)
+    const space = yield* RagIndex.RagIndex.use((index) => index.space("cranfield", model))
+    yield* space.put(stored)
+    const idsOf = Effect.map((hits) => hits.map(({ chunk }) => chunk.document))
+    const show = (run, lists) => {
+      const mean = (score) =>
+        (lists.reduce((sum, hits, at) => sum + score(hits, relevant[at]), 0) / questions.length).toFixed(4)
+      console.log(`${name}, ${run}: nDCG@10 ${mean(ndcg)}, recall@10 ${mean(recall)}`)
+    }
+    const words = yield* Effect.forEach(questions, (question) => idsOf(space.words(question, { limit: 20 })))
+    show("words", words)
+    if (address === undefined) return
+    const near = yield* Effect.forEach(wanted, (vector) => idsOf(space.nearest(vector, { limit: 20 })))
+    show("vectors", near)
+    for (const alpha of [0.5, 0.7]) {
+      show(
+        `both, alpha ${alpha}`,
+        near.map((list, at) =>
+          join([
+            [alpha, list],
+            [1 - alpha, words[at]]
+          ])
+        )
+      )
+    }
   })
   await Effect.runPromise(Effect.provide(program, layer))
 }

@@ -11,3 +11,12 @@ export const ndcg = (hits, relevant) => {
 /** The share of what is relevant among the first ten hits. */
 export const recall = (hits, relevant) =>
   hits.slice(0, 10).filter((hit) => relevant.has(hit)).length / Math.max(1, relevant.size)
+
+/** Joins ranked lists with their weights, by reciprocal ranks. */
+export const join = (lists) => {
+  const found = new Map()
+  for (const [weight, list] of lists) {
+    list.forEach((id, rank) => found.set(id, (found.get(id) ?? 0) + weight / (60 + rank)))
+  }
+  return [...found].sort((left, right) => right[1] - left[1]).map(([id]) => id)
+}

@@ -22,7 +22,7 @@ export interface FactVectors {
   readonly get: (id: string) => Float32Array | undefined
   readonly set: (id: string, vector: Float32Array) => void
   readonly delete: (id: string) => void
-  /** The nearest facts of those that are allowed: as many as asked for or more, the nearest first. */
+  /** The nearest of the allowed facts: `count` or more, the nearest first. */
   readonly nearest: (
     wanted: Float32Array,
     count: number,
@@ -30,7 +30,7 @@ export interface FactVectors {
   ) => Effect.Effect<ReadonlyArray<Near>>
 }
 
-/** The numbers up to which all vectors are compared; the least vectors that are compared of more; and those of one turn. */
+/** Up to so many numbers, all vectors are compared; of more, at least so many; and so many in one turn. */
 const sizes = { numbers: 1_000_000, least: 640, page: 2_000 } as const
 
 const signatureOf = (vector: Float32Array, centre: Float32Array) => new Uint8Array(signOf(vector, centre).buffer)

@@ -282,6 +282,29 @@ const refuses = Effect.fnUntraced(function* (index: RagIndex["Service"]) {
   )
 })
 
+const refusesWrongFilters = Effect.fnUntraced(function* (index: RagIndex["Service"]) {
+  const space = yield* index.space("a", model)
+  yield* fill(space)
+  const wrong: ReadonlyArray<object> = [
+    { source: ["west"] },
+    { sources: "west" },
+    { documents: [1] },
+    { metadata: { size: { $ne: 1 } } },
+    { after: "200" }
+  ]
+  for (const filter of wrong) {
+    const rule = `the filter ${JSON.stringify(filter)}`
+    const all = [
+      space.hashes(filter),
+      space.words("lies", { limit: 9, filter }),
+      space.nearest(vectorOf("lies"), { limit: 9, filter }),
+      space.around("ulm::0", { filter }),
+      space.sources(filter)
+    ]
+    yield* Effect.forEach(all, (one) => expectFailure<unknown, never>(one, "InvalidValue", rule), { discard: true })
+  }
+})
+
 const writesAtOnce = Effect.fnUntraced(function* (index: RagIndex["Service"]) {
   const texts = (at: number) => entryOf({ id: `d${at % 10}`, text: `Version ${at} of a text with words. `.repeat(9) })
   yield* Effect.forEach(
@@ -312,6 +335,7 @@ export const rules: ReadonlyArray<Rule> = [
   ["finds the nearest vectors, with their cosine", findsNearest],
   ["narrows every search by filters", narrows],
   ["narrows before the limit", narrowsFirst],
+  ["refuses filters with a condition that it can't read", refusesWrongFilters],
   ["keeps namespaces apart", separates],
   ["refuses wrong names, entries, vectors and models", refuses],
   ["keeps documents whole under concurrent writers", writesAtOnce]

@@ -22,6 +22,7 @@ import {
   readVector,
   storable
 } from "../entries.ts"
+import { makeIndex } from "../makeIndex.ts"
 import { wordsIn, wordsOf } from "../queryWords.ts"
 import type { Reason } from "../rows.ts"
 import { termOf } from "../stem.ts"
@@ -286,23 +287,17 @@ const makeSpace = <M extends Model | undefined>(tables: Tables, namespace: strin
 }
 
 /** Makes the index over tables of a server. */
-export const makeRemoteIndex = (tables: Tables): RagIndex["Service"] => ({
-  space: <M extends Model | undefined>(namespace: string, model?: M) =>
-    inNamespace(
-      "space",
-      namespace
-    )(
-      Effect.gen(function* () {
-        const { texts } = tablesOf(namespace)
-        const [storedModel] = readModels(yield* tables.get(texts, [modelKey]))
-        const other = findOther(storedModel, model)
-        if (other !== undefined) return yield* Effect.fail(other)
-        // Without the parameter, `M` is `undefined`.
-        return makeSpace(tables, namespace, model as M)
-      })
-    ),
-  drop: (namespace) => {
-    const { texts, vectors } = tablesOf(namespace)
-    return inNamespace("drop", namespace)(Effect.andThen(tables.drop(texts), tables.drop(vectors)))
-  }
-})
+export const makeRemoteIndex = (tables: Tables): RagIndex["Service"] =>
+  makeIndex({
+    space: Effect.fnUntraced(function* <M extends Model | undefined>(namespace: string, model: M) {
+      const { texts } = tablesOf(namespace)
+      const [storedModel] = readModels(yield* tables.get(texts, [modelKey]))
+      const other = findOther(storedModel, model)
+      if (other !== undefined) return yield* Effect.fail(other)
+      return makeSpace(tables, namespace, model)
+    }),
+    drop: (namespace) => {
+      const { texts, vectors } = tablesOf(namespace)
+      return Effect.andThen(tables.drop(texts), tables.drop(vectors))
+    }
+  })
