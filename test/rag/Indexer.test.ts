@@ -1,10 +1,17 @@
 /** Indexing is incremental, reports each document, and follows a folder. */
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { Backend } from "effect-deepagents"
 import { MemoryBackend } from "effect-deepagents/backends"
+import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import { Documents } from "effect-deepagents/documents"
 import { HashingEmbedding, Indexer, MemoryIndex, RagIndex, Retriever } from "effect-deepagents/rag"
+import * as SqliteIndex from "effect-deepagents/rag/SqliteIndex"
+import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { EmbeddingModel } from "effect/ai"
 
 const files = {
@@ -16,6 +23,13 @@ const files = {
 }
 
 const layers = Layer.mergeAll(MemoryIndex.layer, HashingEmbedding.layer(), MemoryBackend.layer({ files }))
+
+const place = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "indexer-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+)
+
+const sqlite = Layer.provide(SqliteIndex.layer, SqliteClient.layer({ file: ":memory:" }))
 
 const open = RagIndex.RagIndex.use((index) => index.space("a", HashingEmbedding.model()))
 
@@ -218,5 +232,38 @@ describe("run", () => {
         good: "indexed"
       })
     }).pipe(Effect.provide(layers))
+  )
+})
+
+describe("a folder of a machine", () => {
+  it.live("with links out of it, endless lines and odd names is indexed without what is outside", () =>
+    Effect.gen(function* () {
+      const root = yield* place
+      const outside = yield* place
+      mkdirSync(join(outside, "inner"))
+      writeFileSync(join(outside, "secret.md"), "The secret is zanzibar.")
+      writeFileSync(join(outside, "inner", "other.md"), "Another zanzibar.")
+      symlinkSync(join(outside, "secret.md"), join(root, "link.md"))
+      symlinkSync(join(outside, "inner"), join(root, "inner"))
+      symlinkSync("circle", join(root, "circle"))
+      writeFileSync(join(root, "line.txt"), "x".repeat(1_000_000))
+      writeFileSync(join(root, "words.txt"), "word ".repeat(200_000))
+      writeFileSync(join(root, "-rf 'a\"b.md"), '# It\'s "odd"\nIt speaks of kiwis.')
+      writeFileSync(join(root, "two\nlines.md"), "It speaks of mangos.")
+      const space = yield* RagIndex.RagIndex.use((index) => index.space("machine"))
+      const source = `it's "a" %_\\`
+      const found = yield* outcomes(Indexer.folder(space, "/", { source })).pipe(
+        Effect.provide(FilesystemBackend.layer({ root }).pipe(Layer.provide(NodeServices.layer)))
+      )
+      expect(found).toEqual({
+        "/-rf 'a\"b.md": "indexed",
+        "/line.txt": "indexed",
+        "/two\nlines.md": "failed",
+        "/words.txt": "indexed"
+      })
+      const words = (text: string) => Retriever.words(space, text, { filter: { sources: [source] } })
+      expect((yield* words("kiwis")).map(({ title }) => title)).toEqual([`It's "odd"`])
+      expect(yield* words("zanzibar")).toEqual([])
+    }).pipe(Effect.provide(sqlite), Effect.scoped)
   )
 })
