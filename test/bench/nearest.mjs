@@ -1,12 +1,14 @@
 // Measures searches among real vectors, from the sources:
 //   node --conditions=@effect-deepagents/source test/bench/nearest.mjs VECTORS 384 1000 10000 100000
 // VECTORS is a file of vectors as 32-bit floats; the last 200 are the queries. It compares the ten nearest of `SqliteIndex`,
-// or of `PostgresIndex` in the database of DATABASE_URL, with those of a comparison of all vectors.
+// or of `PostgresIndex` in the database of DATABASE_URL on this machine, with those of a comparison of all vectors. A
+// namespace in Postgres stays for the next run.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import { RagIndex } from "../../src/rag/index.ts"
 import * as PostgresIndex from "../../src/rag/PostgresIndex.ts"
 import * as SqliteIndex from "../../src/rag/SqliteIndex.ts"
@@ -42,11 +44,27 @@ const entryOf = (at) => {
   return { document: { id, text: "" }, hash: "1", chunks: [chunk], vectors: [[...vectorOf(at)]] }
 }
 
+const url = process.env.DATABASE_URL
+
+/** The CPU in milliseconds of the server's processes that work for clients. A tick has 10 ms. */
+const serverCpu = Effect.gen(function* () {
+  if (url === undefined) return 0
+  const rows = yield* SqlClient.use(
+    (sql) => sql`SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'`
+  )
+  const ticksOf = ({ pid }) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ")
+    return Number(fields[11]) + Number(fields[12])
+  }
+  return rows.reduce((sum, row) => sum + ticksOf(row) * 10, 0)
+})
+
 const measure = Effect.fnUntraced(function* (name, space, count, expected) {
   yield* space.nearest([...queries[0]], { limit: 10 })
   const times = []
   const cpu = []
   let found = 0
+  const atFirst = yield* serverCpu
   for (const [index, query] of queries.entries()) {
     const start = performance.now()
     const before = process.cpuUsage()
@@ -56,21 +74,21 @@ const measure = Effect.fnUntraced(function* (name, space, count, expected) {
     cpu.push((system + user) / 1000)
     found += hits.filter(({ chunk }) => expected[index].includes(chunk.document)).length
   }
+  const server =
+    url === undefined ? "" : `, of the server ${(((yield* serverCpu) - atFirst) / queries.length).toFixed(1)} ms`
   console.log(
-    `${name}, ${count}: recall@10 ${(found / queries.length / 10).toFixed(4)}, p50 ${at(times, 0.5).toFixed(1)} ms, p99 ${at(times, 0.99).toFixed(1)} ms, CPU of the process p50 ${at(cpu, 0.5).toFixed(1)} ms, p99 ${at(cpu, 0.99).toFixed(1)} ms`
+    `${name}, ${count}: recall@10 ${(found / queries.length / 10).toFixed(4)}, p50 ${at(times, 0.5).toFixed(1)} ms, p99 ${at(times, 0.99).toFixed(1)} ms, CPU of the process p50 ${at(cpu, 0.5).toFixed(1)} ms, p99 ${at(cpu, 0.99).toFixed(1)} ms${server}`
   )
 })
 
 const folder = mkdtempSync(join(tmpdir(), "nearest-bench-"))
-const url = process.env.DATABASE_URL
 const layer =
   url === undefined
-    ? Layer.provide(SqliteIndex.layer, SqliteClient.layer({ file: join(folder, "index.db") }))
-    : Layer.provide(PostgresIndex.layer, PgClient.layer({ url: Redacted.make(url) }))
+    ? Layer.provideMerge(SqliteIndex.layer, SqliteClient.layer({ file: join(folder, "index.db") }))
+    : Layer.provideMerge(PostgresIndex.layer, PgClient.layer({ url: Redacted.make(url) }))
 const program = Effect.gen(function* () {
-  yield* RagIndex.RagIndex.use((index) => index.drop("bench"))
   const space = yield* RagIndex.RagIndex.use((index) => index.space("bench", model))
-  let stored = 0
+  let stored = (yield* space.hashes()).size
   let took = 0
   for (const size of sizes) {
     const count = Math.min(size, total)
