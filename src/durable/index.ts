@@ -1,6 +1,7 @@
 /** Agents that outlive their process: as workflows, as entities of a cluster, by the clock. */
 export * as AgentClient from "./AgentClient.ts"
 export * as AgentEntity from "./AgentEntity.ts"
+export * as AgentWorker from "./AgentWorker.ts"
 export * as Conflict from "./Conflict.ts"
 export * as Cron from "./Cron.ts"
 export * as DurableAgent from "./DurableAgent.ts"

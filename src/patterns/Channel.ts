@@ -34,11 +34,11 @@ import { Storage } from "../stores/Storage.ts"
 import { check, makeLayerCheck } from "../support/options/check.ts"
 import { nameProblem } from "../support/text/names.ts"
 import { oneLine, quote } from "../support/text/untrusted.ts"
-import { ChannelError, Envelope } from "./internal/envelope.ts"
+import { ChannelError, Envelope, Wake } from "./internal/envelope.ts"
 import { makeMailbox } from "./internal/mailbox.ts"
 import * as shapes from "./internal/shapes.ts"
 
-export { ChannelError, Envelope }
+export { ChannelError, Envelope, Wake }
 
 /** A message to send. */
 export interface Message {
@@ -49,6 +49,8 @@ export interface Message {
   readonly body: Json
   /** Names the message for its sender: sent again, it is the same message. Default: a new message. */
   readonly key?: string | undefined
+  /** The effect on a thread that an `Attendant` attends. Default: `quiet`. */
+  readonly wake?: Wake | undefined
 }
 
 interface Service {
@@ -71,6 +73,13 @@ interface Service {
   readonly pending: (to: string) => Effect.Effect<number, ChannelError>
   /** All messages to a recipient, acknowledged ones too, in the order in which they were sent. */
   readonly history: (to: string) => Stream.Stream<Envelope, ChannelError>
+  /**
+   * Takes or keeps the right to attend a mailbox, for ten seconds. `false`: another attendant has it. It is for an
+   * `Attendant`: reading needs no right.
+   */
+  readonly hold: (to: string, by: string) => Effect.Effect<boolean, ChannelError>
+  /** Gives the right back, if this attendant has it. */
+  readonly release: (to: string, by: string) => Effect.Effect<void, ChannelError>
 }
 
 /** The mailboxes. A name is any text of 1 to 128 characters without control characters. */
@@ -86,12 +95,14 @@ export const layer = (options?: {
   readonly maxPending?: number | undefined
   /** Says if a recipient takes messages of a sender. Others are refused as `Refused`. Default: it takes all. */
   readonly accepts?: ((from: string, to: string) => boolean) | undefined
+  /** Says if a sender may interrupt a recipient. Other `interrupting` messages are refused as `NoAuthority`. Default: nobody may. */
+  readonly mayInterrupt?: ((from: string, to: string) => boolean) | undefined
 }): Layer.Layer<Channel, never, Storage> =>
   refuseLayer(options) ??
   Layer.effect(
     Channel,
     Effect.map(Storage, (storage) => {
-      const { accepts, maxPending = 1_000, maxSize = 65_536 } = options ?? {}
+      const { accepts, maxPending = 1_000, maxSize = 65_536, mayInterrupt = () => false } = options ?? {}
       const mailbox = makeMailbox(storage)
       const refuse = (operation: string, to: string, reason: ChannelError["reason"]) =>
         Effect.fail(new ChannelError({ operation, to, reason }))
@@ -105,13 +116,15 @@ export const layer = (options?: {
         return problem === undefined ? work : refuse(operation, to, { _tag: "InvalidName", problem })
       }
       return {
-        send: ({ body, from, key, to }) =>
+        send: ({ body, from, key, to, wake }) =>
           checkNames(
             "send",
             to,
             key === undefined ? [from, to] : [from, to, key],
             Effect.gen(function* () {
               if (accepts?.(from, to) === false) return yield* refuse("send", to, { _tag: "Refused", from })
+              if (wake === "interrupting" && !mayInterrupt(from, to))
+                return yield* refuse("send", to, { _tag: "NoAuthority", from })
               if (stringify(body).length > maxSize)
                 return yield* refuse("send", to, { _tag: "TooLarge", limit: maxSize })
               const envelope = key === undefined ? undefined : yield* mailbox.findSent(to, from, key)
@@ -119,14 +132,16 @@ export const layer = (options?: {
               if ((yield* mailbox.pending(to)) >= maxPending)
                 return yield* refuse("send", to, { _tag: "Full", limit: maxPending })
               const at = yield* Clock.currentTimeMillis
-              return yield* mailbox.send(to, { from, body, at, key })
+              return yield* mailbox.send(to, { from, body, at, key, wake })
             })
           ),
         receive: (to, { most = 100 } = {}) =>
           checkNames("receive", to, [to], mailbox.receive(to, most >= 1 ? Math.min(Math.floor(most), 100) : 1)),
         acknowledge: (to, ids) => checkNames("acknowledge", to, [to], mailbox.acknowledge(to, ids)),
         pending: (to) => checkNames("pending", to, [to], mailbox.pending(to)),
-        history: mailbox.history
+        history: mailbox.history,
+        hold: (to, by) => checkNames("hold", to, [to, by], mailbox.hold(to, by)),
+        release: (to, by) => checkNames("release", to, [to, by], mailbox.release(to, by))
       }
     })
   )
@@ -145,8 +160,10 @@ const Received = Schema.Array(Envelope)
 export const tools = (options: {
   /** The name of the agent's mailbox, and the sender of its messages. */
   readonly as: string
+  /** The effect of its messages on threads that an `Attendant` attends. Default: `quiet`. */
+  readonly wake?: Wake | undefined
 }): ReadonlyArray<Tool.Tool<Channel | ToolContext>> => {
-  const { as } = options
+  const { as, wake } = options
   const sendTool = Tool.make(toolNames.send, {
     description: "Sends a message to another agent. It waits there until the agent reads it.",
     parameters: {
@@ -157,7 +174,7 @@ export const tools = (options: {
     execute: Effect.fnUntraced(function* ({ text, to }) {
       const { callId, runId, threadId } = yield* ToolContext
       const channel = yield* Channel
-      yield* channel.send({ from: as, to, body: text, key: `${threadId ?? runId}/${callId}`.slice(-128) })
+      yield* channel.send({ from: as, to, body: text, key: `${threadId ?? runId}/${callId}`.slice(-128), wake })
       return `Sent to ${oneLine(to)}.`
     })
   })

@@ -29,16 +29,23 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Json } from "../core/Json.ts"
 import { makeId } from "../core/Message.ts"
-import { Channel, ChannelError, Envelope } from "./Channel.ts"
+import { defined } from "../support/json/defined.ts"
+import { Channel, ChannelError, Envelope, Wake } from "./Channel.ts"
 
 const error = ChannelError
 
 /** The messages of a mailbox. All may be repeated: a message is sent with a key. */
 const entity = Entity.make("effect-deepagents/Channel", [
-  Rpc.make("Send", { payload: { from: Schema.String, body: Json, key: Schema.String }, success: Envelope, error }),
+  Rpc.make("Send", {
+    payload: { from: Schema.String, body: Json, key: Schema.String, wake: Schema.optionalKey(Wake) },
+    success: Envelope,
+    error
+  }),
   Rpc.make("Receive", { payload: { most: Schema.Finite }, success: Schema.Array(Envelope), error }),
   Rpc.make("Acknowledge", { payload: { ids: Schema.Array(Schema.String) }, error }),
   Rpc.make("Pending", { success: Schema.Finite, error }),
+  Rpc.make("Hold", { payload: { by: Schema.String }, success: Schema.Boolean, error }),
+  Rpc.make("Release", { payload: { by: Schema.String }, error }),
   Rpc.make("History", { success: Envelope, error, stream: true })
 ])
 
@@ -52,6 +59,8 @@ export const layer: Layer.Layer<never, never, Sharding.Sharding | Channel> = ent
       Receive: ({ payload }) => channel.receive(to, payload),
       Acknowledge: ({ payload }) => channel.acknowledge(to, payload.ids),
       Pending: () => channel.pending(to),
+      Hold: ({ payload }) => channel.hold(to, payload.by),
+      Release: ({ payload }) => channel.release(to, payload.by),
       History: () => Rpc.fork(channel.history(to))
     })
   }),
@@ -82,10 +91,13 @@ export const layerClient: Layer.Layer<Channel, never, Sharding.Sharding> = Layer
           Effect.retry({ schedule: briefly, while: ({ reason }) => reason._tag === "Unavailable" })
         )
     return {
-      send: ({ body, from, key = makeId(), to }) => repeating("send", to)(mailboxOf(to).Send({ from, body, key })),
+      send: ({ body, from, key = makeId(), to, wake }) =>
+        repeating("send", to)(mailboxOf(to).Send(defined({ from, body, key, wake }))),
       receive: (to, { most = 100 } = {}) => repeating("receive", to)(mailboxOf(to).Receive({ most })),
       acknowledge: (to, ids) => repeating("acknowledge", to)(mailboxOf(to).Acknowledge({ ids })),
       pending: (to) => repeating("pending", to)(mailboxOf(to).Pending()),
+      hold: (to, by) => repeating("hold", to)(mailboxOf(to).Hold({ by })),
+      release: (to, by) => repeating("release", to)(mailboxOf(to).Release({ by })),
       history: (to) =>
         Stream.mapError(mailboxOf(to).History(), failing("history", to)).pipe(
           Stream.catchCauseIf(Cause.hasInterruptsOnly, () => Stream.fail(moved("history", to)))

@@ -37,6 +37,7 @@ import { cut } from "../support/text/text.ts"
 import { oneLine, outside, quote } from "../support/text/untrusted.ts"
 import { followFile, type Line } from "./internal/following.ts"
 import * as shapes from "./internal/shapes.ts"
+import { isCutOff, untilDecided } from "./internal/turns.ts"
 
 export type { Line }
 
@@ -137,10 +138,6 @@ const positionIn = (messages: ReadonlyArray<Message.Message>, name: string): str
   return position === undefined || position === "" ? undefined : decodeURIComponent(position)
 }
 
-/** The outcomes of runs that are over: a watch goes on with the next lines. */
-const isCutOff = (ended: string | undefined): boolean =>
-  ended === undefined || ended === "failed" || ended === "interrupted"
-
 const refuseWatch = makeEffectCheck("Monitor.watch", shapes.monitorWatch)
 
 /**
@@ -162,11 +159,7 @@ export const watch = Effect.fnUntraced(function* <O, E, R, E2, R2>(
   const makeId = yield* IdGenerator
   const chat = yield* Chat.make(agent, threadId)
 
-  /** Waits until nothing of the thread waits for a person. The decider resumes the turn. */
-  const decided = Effect.gen(function* () {
-    while ((yield* store.waiting({ threadId, limit: 1 })).items.length > 0) yield* Effect.sleep("1 second")
-    while ((yield* loadThread(store, threadId)).ended === "suspended") yield* Effect.sleep("1 second")
-  })
+  const decided = untilDecided(store, threadId)
   const afterTurn = ({ stopReason }: AgentResult<O>) => (stopReason === "suspended" ? decided : Effect.void)
 
   yield* decided

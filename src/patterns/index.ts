@@ -1,4 +1,5 @@
 /** Agents of agents by name: each `make` returns an `Agent.Program`, which runs, streams, resumes and nests. */
+export * as Attendant from "./Attendant.ts"
 export * as Autopilot from "./Autopilot.ts"
 export * as Channel from "./Channel.ts"
 export * as Dream from "./Dream.ts"

@@ -3,13 +3,21 @@ import * as Schema from "effect/Schema"
 import { Json } from "../../core/Json.ts"
 import { TaggedError } from "../../support/effect/taggedError.ts"
 
-/** A message that was sent. `at` is when, in milliseconds since the epoch. */
+/**
+ * The effect of a message on the thread of its recipient, if an `Attendant` attends it: `quiet` waits for the next turn,
+ * `waking` begins a turn when the thread is idle, `interrupting` ends the turn at work for it.
+ */
+export const Wake = Schema.Literals(["quiet", "waking", "interrupting"])
+export type Wake = typeof Wake.Type
+
+/** A message that was sent. `at` is when, in milliseconds since the epoch. Without `wake` it is quiet. */
 export const Envelope = Schema.Struct({
   id: Schema.String,
   from: Schema.String,
   to: Schema.String,
   body: Json,
-  at: Schema.Finite
+  at: Schema.Finite,
+  wake: Schema.optionalKey(Wake)
 })
 export type Envelope = typeof Envelope.Type
 
@@ -18,6 +26,7 @@ const Reason = Schema.Union([
   Schema.TaggedStruct("TooLarge", { limit: Schema.Finite }),
   Schema.TaggedStruct("Full", { limit: Schema.Finite }),
   Schema.TaggedStruct("Refused", { from: Schema.String }),
+  Schema.TaggedStruct("NoAuthority", { from: Schema.String }),
   Schema.TaggedStruct("Corrupt", { problem: Schema.String }),
   Schema.TaggedStruct("Unavailable", { problem: Schema.String })
 ])
@@ -33,6 +42,8 @@ const explain = (reason: Reason): string => {
       return `${reason.limit} messages wait there already; have them acknowledged first, or raise \`maxPending\``
     case "Refused":
       return `it takes no messages of ${JSON.stringify(reason.from)}`
+    case "NoAuthority":
+      return `${JSON.stringify(reason.from)} may not interrupt it; send the message as "waking", or allow it by \`mayInterrupt\``
     case "Corrupt":
       return `the stored messages can't be read: ${reason.problem}`
     case "Unavailable":
@@ -46,6 +57,7 @@ const explain = (reason: Reason): string => {
  * - `InvalidName`: a sender, a recipient or a key that can't be a name
  * - `TooLarge`, `Full`: a limit of the layer
  * - `Refused`: the recipient takes no messages of this sender
+ * - `NoAuthority`: the sender may not interrupt the recipient
  * - `Corrupt`, `Unavailable`: the storage failed; the latter may pass
  */
 export class ChannelError extends TaggedError<ChannelError>()("ChannelError", {

@@ -2,17 +2,26 @@
  * Mailboxes in the tables of a storage. A message is one row under its number: who sets the row first has the number, so
  * senders in any process get numbers in a row. Nothing but a row that is set or missing decides anything.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Json } from "../../core/Json.ts"
-import type { Storage } from "../../stores/Storage.ts"
-import { ChannelError, type Envelope } from "./envelope.ts"
+import type { Storage, Table } from "../../stores/Storage.ts"
+import { defined } from "../../support/json/defined.ts"
+import { ChannelError, type Envelope, Wake } from "./envelope.ts"
 
 /** A stored message. */
 const Stored = Schema.fromJsonString(
-  Schema.Struct({ from: Schema.String, body: Json, at: Schema.Finite, key: Schema.optionalKey(Schema.String) })
+  Schema.Struct({
+    from: Schema.String,
+    body: Json,
+    at: Schema.Finite,
+    key: Schema.optionalKey(Schema.String),
+    wake: Schema.optionalKey(Wake)
+  })
 )
 const encodeStored = Schema.encodeSync(Stored)
 const decodeStored = Schema.decodeUnknownEffect(Stored)
@@ -22,7 +31,16 @@ interface Letter {
   readonly body: Json
   readonly at: number
   readonly key: string | undefined
+  readonly wake: Wake | undefined
 }
+
+/** The attendant of a mailbox, and the end of its time, in milliseconds since the epoch. */
+const Holder = Schema.fromJsonString(Schema.Struct({ by: Schema.String, until: Schema.Finite }))
+const encodeHolder = Schema.encodeSync(Holder)
+const decodeHolder = Schema.decodeUnknownResult(Holder)
+
+/** The time for which an attendant has a mailbox, in milliseconds. */
+const holdMillis = 10_000
 
 /** Numbers as keys, in whose order they sort. */
 const keyOf = (number: number): string => String(number).padStart(16, "0")
@@ -32,6 +50,19 @@ const numberIn = (key: string): number => Number(key)
 /** The rows that are read at once. */
 const page = 200
 
+/**
+ * Takes or keeps a mailbox for an attendant, unless another one has it. With `millis` 0 it is given back. Clocks decide
+ * nothing but the pause after a kill: what two attendants write to one thread, the thread itself keeps apart.
+ */
+const holdIn = (table: Table) =>
+  Effect.fnUntraced(function* (to: string, by: string, millis: number) {
+    const now = yield* Clock.currentTimeMillis
+    const row = yield* table.get(to, "holder")
+    const holder = row === undefined ? undefined : Result.getOrUndefined(decodeHolder(row))
+    if (holder !== undefined && holder.by !== by && holder.until > now) return false
+    return yield* table.swap(to, "holder", row, encodeHolder({ by, until: now + millis }))
+  })
+
 export const makeMailbox = (storage: Storage["Service"]) => {
   const messages = storage.table("channel-messages")
   const acknowledged = storage.table("channel-acknowledged")
@@ -39,6 +70,7 @@ export const makeMailbox = (storage: Storage["Service"]) => {
   const keys = storage.table("channel-keys")
   /** The number up to which everything is acknowledged: a hint, which may lag. */
   const lows = storage.table("channel-lows")
+  const hold = holdIn(storage.table("channel-holders"))
 
   const failing =
     (operation: string, to: string) =>
@@ -51,10 +83,7 @@ export const makeMailbox = (storage: Storage["Service"]) => {
   const decodeLetter = (to: string, number: number, value: string) =>
     Effect.mapBoth(decodeStored(value), {
       onFailure: ({ message }) => ({ reason: "Corrupt" as const, problem: message }),
-      onSuccess: ({ at, body, from, key }) => ({
-        key,
-        envelope: { id: String(number), from, to, body, at } satisfies Envelope
-      })
+      onSuccess: ({ key, ...letter }) => ({ key, envelope: envelopeOf(to, number, letter) })
     })
 
   const nextNumber = (to: string) =>
@@ -62,16 +91,13 @@ export const makeMailbox = (storage: Storage["Service"]) => {
       last === undefined ? 1 : numberIn(last.key) + 1
     )
 
-  const write = ({ at, body, from, key }: Letter): string =>
-    encodeStored({ from, body, at, ...(key === undefined ? {} : { key }) })
+  const write = (letter: Letter): string => encodeStored(defined({ ...letter }))
 
-  const envelopeOf = (to: string, number: number, { at, body, from }: Letter): Envelope => ({
-    id: String(number),
-    from,
-    to,
-    body,
-    at
-  })
+  const envelopeOf = (
+    to: string,
+    number: number,
+    { at, body, from, wake }: Pick<Letter, "at" | "body" | "from"> & { readonly wake?: Wake | undefined }
+  ): Envelope => defined({ id: String(number), from, to, body, at, wake })
 
   const sendNew = Effect.fnUntraced(function* (to: string, letter: Letter) {
     const value = write(letter)
@@ -149,6 +175,8 @@ export const makeMailbox = (storage: Storage["Service"]) => {
   })
 
   return {
+    hold: (to: string, by: string) => failing("hold", to)(hold(to, by, holdMillis)),
+    release: (to: string, by: string) => failing("release", to)(Effect.asVoid(hold(to, by, 0))),
     send: (to: string, letter: Letter) =>
       failing("send", to)(letter.key === undefined ? sendNew(to, letter) : sendOnce(to, letter, letter.key)),
     /** The message that a key was sent by, if its sending has ended. */

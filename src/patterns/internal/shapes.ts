@@ -1,11 +1,13 @@
 /** The shapes of options, by which constructors check them. `npm run options` writes this file from the types. */
 
+export const attendantAttend = "threadId:s;mailbox:s"
+
 export const autopilotMake =
   "worker:~effect-deepagents/Agent~;check?:~effect-deepagents/Agent~;stop?:f;limits?:{tokens?:n;cost?:n;toolCalls?:n;rounds?:n;time?:d};steps?:n;heartbeat?:d;name?:s;description?:s"
 
-export const channelLayer = "maxSize?:n;maxPending?:n;accepts?:f"
+export const channelLayer = "maxSize?:n;maxPending?:n;accepts?:f;mayInterrupt?:f"
 
-export const channelTools = "as:s"
+export const channelTools = "as:s;wake?:'interrupting''quiet''waking'"
 
 export const dreamMake = "paths:[s];author?:~effect-deepagents/Agent~"
 

@@ -1,0 +1,28 @@
+/** A machine of its own, in a process that a test may kill. */
+import { spawn } from "node:child_process"
+import { Effect, Schedule } from "effect"
+import { did } from "./children/agents.ts"
+
+const file = new URL("children/single.ts", import.meta.url).pathname
+
+/** Runs the machine; ends it after a given line, or reads its output. */
+export const runMachine = (path: string, what: string, until?: string) =>
+  Effect.callback<string>((resume) => {
+    const child = spawn(process.execPath, ["--conditions=@effect-deepagents/source", file, path, what], {
+      stdio: ["ignore", "pipe", "inherit"]
+    })
+    let said = ""
+    child.stdout.on("data", (chunk) => {
+      said += String(chunk)
+    })
+    child.on("close", () => resume(Effect.succeed(said)))
+    return Effect.sync(() => child.kill("SIGKILL"))
+  }).pipe(
+    Effect.raceFirst(
+      until === undefined
+        ? Effect.never
+        : Effect.suspend(() =>
+            did(path).some((line) => line.what === until) ? Effect.succeed("") : Effect.fail("")
+          ).pipe(Effect.retry(Schedule.spaced("20 millis")))
+    )
+  )
