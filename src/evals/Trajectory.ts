@@ -73,7 +73,7 @@ const stepOf = (message: Exclude<Message.Message, { readonly role: "tool" }>): S
 }
 
 /**
- * Writes a conversation as a document of the Agent Trajectory Interchange Format, version 1.7. The result of a call is an
+ * Writes a conversation as a document of the Agent Trajectory Interchange Format, version 1.8. The result of a call is an
  * observation of the step that made the call. Pictures and files are left out; a failed call has `extra.is_error`.
  *
  * Source: the models of the package `harbor` 0.26 (https://www.harborframework.com).
@@ -101,7 +101,7 @@ export const toAtif = (messages: ReadonlyArray<Message.Message>, about: About): 
     zero
   )
   return defined({
-    schema_version: "ATIF-v1.7",
+    schema_version: "ATIF-v1.8",
     session_id: about.sessionId,
     agent: defined({ name: about.agent, version: about.version, model_name: about.model }),
     steps: steps.map(({ fields, results, source }, index) => ({
