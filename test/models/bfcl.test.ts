@@ -120,7 +120,8 @@ describe.runIf(folder !== "")("the functions of BFCL", () => {
         }
       }
       assert.deepStrictEqual(problems, [])
-      console.log(calls); assert.isAbove(calls, 3_000)
+      console.log(calls)
+      assert.isAbove(calls, 3_000)
     })
   )
 })
