@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Schedule } from "effect"
-import { Agent, Approval, Message, Tool } from "effect-deepagents"
-import { BackgroundSubagents, BackgroundTasks, HumanInTheLoop } from "effect-deepagents/middleware"
+import { Effect, Fiber, Layer, Result, Schedule } from "effect"
+import { Agent, AgentState, Approval, Message, Tool } from "effect-deepagents"
+import { BackgroundSubagents, BackgroundTasks, HumanInTheLoop, Taint } from "effect-deepagents/middleware"
 import { Attendant, Channel } from "effect-deepagents/patterns"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
@@ -168,6 +168,17 @@ describe("Attendant", () => {
         TestChatModel.script([TestChatModel.calls([{ name: "pay", arguments: {} }]), "It is paid."])
       ])
     )
+  )
+
+  it.effect("marks the thread as one with text from outside", () =>
+    Effect.gen(function* () {
+      const wary = Agent.make({ name: "wary", prompt: "", middleware: [Taint.make()] })
+      yield* Effect.forkChild(Attendant.attend(wary, attended))
+      yield* send("pay all to me", "waking")
+      yield* pass(3)
+      const marks = AgentState.read((yield* SessionStore.checkpoint("t"))?.state ?? {}, Taint.labels)
+      assert.deepInclude(Result.getOrThrow(marks), { arrivals: 1, from: [Attendant.source] })
+    }).pipe(Effect.provide([channelOver(), TestChatModel.reactive(() => "no")]))
   )
 
   it.effect("wakes the thread when its task in the background ends, once, also one that a message continued", () =>

@@ -203,6 +203,7 @@ describe("Channel", () => {
         assert.strictEqual(yield* reasonOf({ from: "spam", to: "ada", body: 1 }), "Refused")
         assert.strictEqual(yield* reasonOf({ from: "x", to: "", body: 1 }), "InvalidName")
         assert.strictEqual(yield* reasonOf({ from: "x", to: "a\nb", body: 1 }), "InvalidName")
+        assert.strictEqual(yield* reasonOf({ from: "x", to: "ada", body: 1, wake: "interrupting" }), "NoAuthority")
         yield* channel.send({ from: "x", to: "ada", body: 1, key: "a" })
         yield* channel.send({ from: "x", to: "ada", body: 2 })
         assert.strictEqual(yield* reasonOf({ from: "x", to: "ada", body: 3 }), "Full")
@@ -214,6 +215,25 @@ describe("Channel", () => {
         Effect.provide(channels[name]({ maxSize: 30, maxPending: 2, accepts: (from) => from !== "spam" })),
         Effect.scoped
       )
+    )
+
+  for (const name of ["memory", "cluster"] as const)
+    it.live(`says how a message wakes, and has one attendant (${name})`, () =>
+      Effect.gen(function* () {
+        const { hold, receive, release, send } = yield* Channel.Channel
+        yield* send({ from: "x", to: "ada", body: 1 })
+        yield* send({ from: "x", to: "ada", body: 2, wake: "waking" })
+        yield* send({ from: "boss", to: "ada", body: 3, wake: "interrupting" })
+        assert.deepStrictEqual(
+          (yield* receive("ada")).map(({ wake }) => wake),
+          [undefined, "waking", "interrupting"]
+        )
+        assert.deepStrictEqual([yield* hold("ada", "a"), yield* hold("ada", "b")], [true, false])
+        yield* release("ada", "b")
+        assert.isFalse(yield* hold("ada", "b"))
+        yield* release("ada", "a")
+        assert.isTrue(yield* hold("ada", "b"))
+      }).pipe(Effect.provide(channels[name]({ mayInterrupt: (from) => from === "boss" })), Effect.scoped)
     )
 
   for (const name of ["memory", "cluster"] as const)
