@@ -11,7 +11,7 @@ import { type DecodedValue, type Decoding, listProblems, mapBoth } from "./decod
 import { asChecked, asDecoded, byCodec, type Write } from "./effective.ts"
 import { isEndless } from "./endless.ts"
 import { withFiniteNumbers } from "./finiteNumbers.ts"
-import { jsonSchemaOf } from "./jsonSchema.ts"
+import { jsonSchemaOf, withUsableValues } from "./jsonSchema.ts"
 import type { StandardSchema } from "./standard.ts"
 import * as standard from "./standard.ts"
 
@@ -115,7 +115,7 @@ export const fromSchema = <A>(source: Schema.ConstraintCodec<A, unknown>): Decod
  */
 export const fromJsonSchema = (jsonSchema: JsonObject): Decoder<JsonObject> => {
   if (isEndless(jsonSchema)) return checking(jsonSchema, Schema.JsonObject)
-  const { $defs, ...schema } = jsonSchema
+  const { $defs, ...schema } = withUsableValues(jsonSchema)
   const definitions: { [name: string]: JsonSchema.JsonSchema } = {}
   if (isObject($defs))
     for (const [name, definition] of Object.entries($defs)) if (isObject(definition)) definitions[name] = definition

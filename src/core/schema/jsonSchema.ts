@@ -94,3 +94,13 @@ export const jsonSchemaOf = (schema: Schema.Constraint): JsonObject => {
   const root = mendAll(toJson(document.schema))
   return inlineRoot(isObject(root) ? root : {}, $defs)
 }
+
+/** True for a list whose values are none: its author means the values of the items. */
+const hasUnusableValues = ({ enum: values, type }: JsonObject): boolean =>
+  type === "array" && Array.isArray(values) && !values.some((value) => Array.isArray(value))
+
+/** Leaves out values that no list can be: nothing would be valid. */
+export const withUsableValues = (schema: JsonObject): JsonObject => {
+  const changed = changeAll(schema, (node) => (hasUnusableValues(node) ? omitKeys(node, "enum") : node))
+  return isObject(changed) ? changed : schema
+}

@@ -802,6 +802,17 @@ describe("arguments", () => {
         execute: (args) => Effect.succeed(JSON.stringify(args))
       })
       assert.strictEqual(ToolOutput.text(yield* Tool.run(odd, { a: 1 })), '{"a":1}')
+      // The values of a list, where those of its items are meant.
+      const listed = Tool.dynamic("listed", {
+        description: "",
+        parameters: {
+          type: "object",
+          properties: { enum: { type: "array", items: { type: "string" }, enum: ["a", "b"] } }
+        },
+        execute: (args) => JSON.stringify(args)
+      })
+      assert.strictEqual(ToolOutput.text(yield* Tool.run(listed, { enum: ["a"] })), '{"enum":["a"]}')
+      assert.include((yield* Effect.flip(Tool.run(listed, { enum: [{}] }))).message, "expected string")
     })
   )
 
