@@ -120,7 +120,6 @@ describe.runIf(folder !== "")("the functions of BFCL", () => {
         }
       }
       assert.deepStrictEqual(problems, [])
-      console.log(calls)
       assert.isAbove(calls, 3_000)
     })
   )
