@@ -35,7 +35,7 @@ const lead = Agent.make({
 
 const call = (name: string, args: Json.JsonObject) => TestChatModel.calls([{ name, arguments: args }])
 
-/** The lead does what it is told; the clerk pays, and says what it was told. */
+/** The lead calls a tool for each command. The clerk pays, and repeats its message. */
 const model = TestChatModel.reactive(({ messages, systemPrompt }) => {
   const last = messages.at(-1) ?? Message.human("")
   const text = Message.text(last)
@@ -65,7 +65,7 @@ describe("AgentWorker", () => {
     ticking(
       Effect.gen(function* () {
         assert.include(yield* inProcess(ask("start pay for it")), "Started task-1")
-        // The next process finds the task, and what it waits for.
+        // The next process finds the task, and its pending requests.
         yield* inProcess(
           Effect.gen(function* () {
             assert.match(yield* ask("check"), /task-1 \(clerk\): suspended/)

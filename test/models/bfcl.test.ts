@@ -68,7 +68,7 @@ const plain = (value: Json.Json): Json.Json =>
 
 describe.runIf(folder !== "")("the functions of BFCL", () => {
   const files = folder === "" ? [] : readdirSync(folder).filter((name) => /^BFCL_v\d+_.*\.json$/.test(name))
-  const read = (name: string) => {
+  const readEntries = (name: string) => {
     const answers = new Map(
       linesOf(join(folder, "possible_answer", name)).map((line) => {
         const { ground_truth, id } = Schema.decodeUnknownSync(Answer)(line)
@@ -81,7 +81,7 @@ describe.runIf(folder !== "")("the functions of BFCL", () => {
       return [{ id, functions, expected: answers.get(id) ?? [] }]
     })
   }
-  const entries = files.flatMap(read)
+  const entries = files.flatMap(readEntries)
 
   for (const dialect of ["openai", "anthropic", "gemini"] as const)
     it(`have schemas that ${dialect} takes, translated and as they are`, () => {

@@ -170,7 +170,7 @@ describe("Attendant", () => {
     )
   )
 
-  it.effect("marks the thread as one with text from outside", () =>
+  it.effect("marks the thread with text from outside", () =>
     Effect.gen(function* () {
       const wary = Agent.make({ name: "wary", prompt: "", middleware: [Taint.make()] })
       yield* Effect.forkChild(Attendant.attend(wary, attended))
@@ -181,7 +181,7 @@ describe("Attendant", () => {
     }).pipe(Effect.provide([channelOver(), TestChatModel.reactive(() => "no")]))
   )
 
-  it.effect("wakes the thread when its task in the background ends, once, also one that a message continued", () =>
+  it.effect("wakes the thread once for each end of a background task, also after a message continued the task", () =>
     Effect.gen(function* () {
       const digger = Agent.make({ name: "digger", description: "Digs", prompt: "You dig." })
       const lead = Agent.make({

@@ -40,7 +40,7 @@ const changeAll = (schema: Json, change: (node: JsonObject) => JsonObject): Json
 
 const mendAll = (schema: Json): Json => changeAll(schema, mendNode)
 
-/** Leaves out what holds without being said: further keys beside the named ones, and the bounds of all integers. */
+/** Leaves out implied rules: further keys beside the named ones, and the bounds of all integers. */
 const omitUsual = (schema: JsonObject): JsonObject => {
   const { additionalProperties, maximum, minimum, properties } = schema
   return omitKeys(
@@ -95,7 +95,7 @@ export const jsonSchemaOf = (schema: Schema.Constraint): JsonObject => {
   return inlineRoot(isObject(root) ? root : {}, $defs)
 }
 
-/** True for a list whose values are none: its author means the values of the items. */
+/** True for a list with values that no list can be. Its author means the values of the items. */
 const hasUnusableValues = ({ enum: values, type }: JsonObject): boolean =>
   type === "array" && Array.isArray(values) && !values.some((value) => Array.isArray(value))
 
