@@ -142,7 +142,7 @@ describe("folder", () => {
     }).pipe(Effect.provide(layers))
   )
 
-  it.effect("goes on where it failed", () =>
+  it.effect("continues after a failure", () =>
     Effect.gen(function* () {
       let isAway = false
       let asked = 0
@@ -236,7 +236,7 @@ describe("run", () => {
 })
 
 describe("a folder of a machine", () => {
-  it.live("with links out of it, endless lines and odd names is indexed without what is outside", () =>
+  it.live("with links out, endless lines and odd names is indexed without outside files", () =>
     Effect.gen(function* () {
       const root = yield* place
       const outside = yield* place

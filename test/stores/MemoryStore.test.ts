@@ -383,11 +383,11 @@ it.effect("nearest of many facts are nearly those of a comparison of all, also a
       const { table } = yield* Storage.Storage
       let seed = 7
       const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) & 0x7fffffff) / 0x7fffffff - 0.5
-      const near = (vector: ReadonlyArray<number>, distance: number) =>
+      const shiftVector = (vector: ReadonlyArray<number>, distance: number) =>
         vector.map((value) => value + random() * distance)
       // In a narrow cone with clusters, as models make vectors.
       const clusters = Array.from({ length: 60 }, () =>
-        near(
+        shiftVector(
           Array.from({ length: 256 }, () => 1),
           1
         )
@@ -395,7 +395,7 @@ it.effect("nearest of many facts are nearly those of a comparison of all, also a
       const facts = Array.from({ length: 4_200 }, (_, at) => ({
         id: `f${at}`,
         at,
-        vector: near(clusters[at % 60] ?? [], 0.5)
+        vector: shiftVector(clusters[at % 60] ?? [], 0.5)
       }))
       yield* table("facts").put(
         own,
@@ -427,14 +427,14 @@ it.effect("nearest of many facts are nearly those of a comparison of all, also a
       // A vector on the other side, which moves to a query later.
       const moved = yield* store.add(own, {
         text: "moved",
-        vector: near(
+        vector: shiftVector(
           Array.from({ length: 256 }, () => -1),
           0.1
         )
       })
       let found = 0
       for (const { vector } of facts.slice(100, 110)) {
-        const wanted = near(vector, 0.3)
+        const wanted = shiftVector(vector, 0.3)
         for (const category of [undefined, "b"]) {
           const ids = yield* idsOf(store.nearest(own, wanted, { category }))
           const allowed = category === undefined ? facts : facts.filter((fact) => fact.at % 10 !== 0)
@@ -443,7 +443,7 @@ it.effect("nearest of many facts are nearly those of a comparison of all, also a
         }
       }
       assert.isAbove(found / 200, 0.98)
-      const wanted = near(facts[77]?.vector ?? [], 0.3)
+      const wanted = shiftVector(facts[77]?.vector ?? [], 0.3)
       const [first = "", second] = exact(wanted).map(({ id }) => id)
       yield* store.remove(own, first)
       assert.strictEqual((yield* idsOf(store.nearest(own, wanted)))[0], second)
