@@ -46,9 +46,9 @@ const entryOf = (at) => {
 
 const url = process.env.DATABASE_URL
 
-/** The CPU in milliseconds of the server's processes that work for clients. A tick has 10 ms. */
+/** The CPU in milliseconds of each process of the server that works for a client. A tick has 10 ms. */
 const serverCpu = Effect.gen(function* () {
-  if (url === undefined) return 0
+  if (url === undefined) return new Map()
   const rows = yield* SqlClient.use(
     (sql) => sql`SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'`
   )
@@ -56,7 +56,7 @@ const serverCpu = Effect.gen(function* () {
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ")
     return Number(fields[11]) + Number(fields[12])
   }
-  return rows.reduce((sum, row) => sum + ticksOf(row) * 10, 0)
+  return new Map(rows.map((row) => [row.pid, ticksOf(row) * 10]))
 })
 
 const measure = Effect.fnUntraced(function* (name, space, count, expected) {
@@ -74,8 +74,8 @@ const measure = Effect.fnUntraced(function* (name, space, count, expected) {
     cpu.push((system + user) / 1000)
     found += hits.filter(({ chunk }) => expected[index].includes(chunk.document)).length
   }
-  const server =
-    url === undefined ? "" : `, of the server ${(((yield* serverCpu) - atFirst) / queries.length).toFixed(1)} ms`
+  const spent = [...(yield* serverCpu)].reduce((sum, [pid, ms]) => sum + ms - (atFirst.get(pid) ?? 0), 0)
+  const server = url === undefined ? "" : `, of the server ${(spent / queries.length).toFixed(1)} ms`
   console.log(
     `${name}, ${count}: recall@10 ${(found / queries.length / 10).toFixed(4)}, p50 ${at(times, 0.5).toFixed(1)} ms, p99 ${at(times, 0.99).toFixed(1)} ms, CPU of the process p50 ${at(cpu, 0.5).toFixed(1)} ms, p99 ${at(cpu, 0.99).toFixed(1)} ms${server}`
   )

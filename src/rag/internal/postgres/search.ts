@@ -110,7 +110,7 @@ export const findNearest = Effect.fnUntraced(function* (
   const rows = yield* inTransaction(
     Effect.andThen(
       rowsOf(sql`SELECT set_config('hnsw.iterative_scan', 'strict_order', true),
-        set_config('hnsw.ef_search', ${String(Math.min(1_000, Math.max(100, limit * 2)))}, true)`),
+        set_config('hnsw.ef_search', ${String(Math.min(1_000, Math.max(200, limit * 2)))}, true)`),
       readHits(sql`SELECT c.pk FROM rag_chunks c
         WHERE c.space = ${space} AND vector_dims(c.embedding) = ${sql.literal(String(vector.length))}
         AND EXISTS (SELECT 1 FROM rag_documents d WHERE d.pk = c.document AND ${filterOf(sql, space, conditionsOf(filter))})
