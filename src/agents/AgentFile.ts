@@ -247,7 +247,7 @@ const nameOf = (path: string): string => (path.split(/[/\\]/).at(-1) ?? "").repl
 
 /** The parts of agents that files name. For the other options see `DeepAgent.make`: all agents have them. */
 export interface Options<E = never, R = never> {
-  /** Further tools, beside the file tools, `execute`, and those for its processes. */
+  /** Further tools. One named `execute` takes the place of the built-in and its tools for processes: give these too. */
   readonly tools?: ReadonlyArray<Tool<R | Approvals | ToolContext>> | undefined
   /** Sub-agents. */
   readonly agents?: ReadonlyArray<AgentFile> | undefined
@@ -318,7 +318,8 @@ const findTools = (all: ReadonlyArray<NamedTool>, given: string): ReadonlyArray<
 /** Chooses the tools of a file, and parts them as `DeepAgent.make` takes them. */
 const chooseTools = <E, R>(file: AgentFile, options: Options<E, R>) => {
   const tools = options.tools ?? []
-  const all: ReadonlyArray<NamedTool> = [...commandTools, ...tools]
+  const hasOwnExecute = tools.some(({ name }) => name === execute)
+  const all: ReadonlyArray<NamedTool> = [...(hasOwnExecute ? FileTools.make() : commandTools), ...tools]
   const { disallowedTools = [], readOnly = false, tools: listed } = file
   const unknown = [...(listed ?? []), ...disallowedTools].find((name) => findTools(all, name).length === 0)
   if (unknown !== undefined) {
@@ -336,7 +337,8 @@ const chooseTools = <E, R>(file: AgentFile, options: Options<E, R>) => {
   return Result.succeed({
     files: FileTools.names.filter((name) => toolNames.has(name)),
     execute: toolNames.has(execute),
-    tools: tools.filter(({ name }) => toolNames.has(name))
+    builtInExecute: toolNames.has(execute) && !hasOwnExecute && { background: true },
+    tools: tools.filter(({ name }) => toolNames.has(withExecute.includes(name) ? execute : name))
   })
 }
 
@@ -462,7 +464,7 @@ const build = <E, R>(
     const servers = yield* serversOf(file, options, invalid)
     const choice = chooseTools(file, options)
     if (Result.isFailure(choice)) return yield* invalid(choice.failure)
-    const { execute: shell, ...tools } = choice.success
+    const { builtInExecute, execute: shell, ...tools } = choice.success
     const names = [...tools.files, ...(shell ? withExecute : []), ...tools.tools.map(({ name }) => name)]
     // Commands go around rules for files.
     const runsCommands = tools.tools.find(({ annotations }) => annotations.runsCommands === true)?.name
@@ -481,7 +483,7 @@ const build = <E, R>(
     const agent: Agent.Agent<unknown, unknown, unknown> = DeepAgent.make({
       ...tools,
       ...shared,
-      execute: shell && { background: true },
+      execute: builtInExecute,
       name: file.name,
       description: file.description,
       prompt: file.prompt,
@@ -493,7 +495,6 @@ const build = <E, R>(
     })
     const limited = file.policy?.files === undefined ? agent : Agent.provide(agent, policy.files)
     const model = file.model === undefined ? undefined : options.model?.(file.model, file.thinking)
-    const whole = model === undefined ? limited : Agent.provide(limited, model)
     // Names chose its parts, so the type covers all parts that it may have.
-    return whole as FileAgent<E, R>
+    return (model === undefined ? limited : Agent.provide(limited, model)) as FileAgent<E, R>
   })

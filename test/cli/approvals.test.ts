@@ -284,11 +284,37 @@ describe("the desk", () => {
       const held = makePermits("/home/u/p", FileTools.make({ execute: true }), [], {
         problems: [],
         kept: [],
-        hasContainment: true
+        containment: "all"
       })
       expect(automatic(run("npm test"), "auto-edit", held, [])?._tag).toBe("Approve")
       expect(automatic(run("npm test"), "ask", held, [])).toBeUndefined()
       expect(automatic(run("npm test", { rule: "Taint" }), "auto-edit", held, [])).toBeUndefined()
+      const partly = makePermits("/home/u/p", FileTools.make({ execute: true }), [], {
+        problems: [],
+        kept: [],
+        containment: "unapproved"
+      })
+      const isolated = request("execute", { command: "npm test", outside: false })
+      const outside = request("execute", { command: "npm test", outside: true })
+      expect(automatic(isolated, "auto-edit", partly, [])?._tag).toBe("Approve")
+      for (const [one, mode, rules] of [
+        [isolated, "ask", partly],
+        [isolated, "auto-edit", permits],
+        [outside, "auto-edit", partly],
+        [run("npm test"), "auto-edit", partly],
+        [request("execute", { command: "cat a.ts", outside: true }), "auto-edit", partly],
+        [request("execute", { command: "npm test", outside: "false" }), "auto-edit", partly],
+        [request("git_commit", { outside: false }), "auto-edit", partly]
+      ] as const) {
+        expect([one.arguments, automatic(one, mode, rules, [])]).toEqual([one.arguments, undefined])
+      }
+      // What is approved for good of the one is not for the other.
+      const ofIsolated = learn(isolated, likeOf(isolated, partly), "project")
+      expect(automatic(outside, "ask", partly, [ofIsolated])).toBeUndefined()
+      expect(automatic(run("npm test"), "ask", partly, [ofIsolated])).toBeUndefined()
+      expect(automatic(isolated, "ask", partly, [ofIsolated])?._tag).toBe("Approve")
+      const ofOutside = learn(outside, likeOf(outside, partly), "project")
+      expect(automatic(run("npm test"), "ask", partly, [ofOutside])?._tag).toBe("Approve")
       desk.add(learn(run("npm test"), likeOf(run("npm test"), permits), "chat"))
       expect(yield* Fiber.join(waiting)).toMatchObject({ _tag: "Approve", by: { id: "ada" } })
       desk.setMode("plan")

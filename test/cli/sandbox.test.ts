@@ -5,8 +5,9 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { describeIsolated } from "../backends/isolate/box.ts"
-import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
+import { answer, say, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
+import { call, canary, world } from "./enclosed.ts"
 
 let program: ReturnType<typeof build>
 
@@ -15,48 +16,13 @@ beforeAll(() => {
 })
 afterAll(() => program.remove())
 
-const canary = "CANARY-9a1f"
-
-/** A project in a repository, a home with a secret, and the settings of the person. */
-const world = Effect.fnUntraced(function* (sandbox: unknown, ...replies: ReadonlyArray<Reply>) {
-  const { requests, url } = yield* serve(...replies)
-  const place = program.folder()
-  const [cwd, home] = [join(place, "shop"), join(place, "home")]
-  for (const folder of [cwd, join(home, ".config/deepagents"), join(home, ".ssh")])
-    mkdirSync(folder, { recursive: true })
-  writeFileSync(join(home, ".config/deepagents/config.json"), JSON.stringify({ sandbox }))
-  writeFileSync(join(home, ".gitconfig"), "[user]\n name = Ada\n email = ada@shop.example\n")
-  writeFileSync(join(home, ".ssh/id"), canary)
-  writeFileSync(
-    join(cwd, "package.json"),
-    JSON.stringify({ name: "shop", private: true, type: "module", scripts: { test: "node --test" } })
-  )
-  writeFileSync(
-    join(cwd, "sum.test.js"),
-    'import test from "node:test"\nimport assert from "node:assert"\ntest("sum", () => assert.equal(1 + 1, 2))\n'
-  )
-  execFileSync("git", ["init", "-q"], { cwd })
-  const env = {
-    ANTHROPIC_BASE_URL: url,
-    ANTHROPIC_API_KEY: "sk-ant-test",
-    HOME: home,
-    XDG_CONFIG_HOME: join(home, ".config"),
-    XDG_DATA_HOME: join(place, "data")
-  }
-  /** The results of the calls, as the model got them. */
-  const results = () =>
-    requests.map(({ body }) => JSON.stringify((body.messages as ReadonlyArray<unknown>).at(-1))).slice(1)
-  return { cwd, home, requests, results, run: (args: ReadonlyArray<string>) => program.run(cwd, args, env, "") }
-})
-
-const call = (command: string): Reply => stream(answer([{ call: "execute", id: "toolu_1", input: { command } }]))
-
 describeIsolated("the program in a sandbox", { timeout: 120_000 }, () => {
   it.effect("tests, commits and serves, and reaches neither the home nor the network", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { cwd, home, requests, results, run } = yield* world(
-          "os",
+          program,
+          { sandbox: "os" },
           call("npm test"),
           call("git add . && git commit -qm 'Add the shop' && git log --format='%an %ae %s'"),
           call(
@@ -92,7 +58,7 @@ describeIsolated("the program in a sandbox", { timeout: 120_000 }, () => {
     Effect.scoped(
       Effect.gen(function* () {
         const made = "touch made.txt; echo x >> .git/hooks/pre-commit; echo $?"
-        const inside = yield* world("os", call(made), say("Done."))
+        const inside = yield* world(program, { sandbox: "os" }, call(made), say("Done."))
         const done = yield* inside.run(["run", "--approvals", "auto-edit", "Work."])
         assert.equal(done.code, 0, done.err)
         assert.isTrue(existsSync(join(inside.cwd, "made.txt")))
@@ -100,7 +66,7 @@ describeIsolated("the program in a sandbox", { timeout: 120_000 }, () => {
         assert.include(JSON.stringify(inside.requests[0]?.body.messages), "they reach this folder alone")
         const waits = (sandbox: unknown, ...flags: ReadonlyArray<string>) =>
           Effect.gen(function* () {
-            const { cwd, run } = yield* world(sandbox, call(made), say("Done."))
+            const { cwd, run } = yield* world(program, { sandbox }, call(made), say("Done."))
             const { code } = yield* run(["run", ...flags, "Work."])
             assert.isFalse(existsSync(join(cwd, "made.txt")))
             return code
@@ -115,7 +81,7 @@ describeIsolated("the program in a sandbox", { timeout: 120_000 }, () => {
   it.effect("says so in the doctor, and lets no project switch it off", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const { cwd, run } = yield* world({ network: ["registry.npmjs.org"] }, say("Hello."))
+        const { cwd, run } = yield* world(program, { sandbox: { network: ["registry.npmjs.org"] } }, say("Hello."))
         const doctor = yield* run(["doctor"])
         assert.include(doctor.out, "isolation of commands")
         assert.include(doctor.out, "bubblewrap: sandboxed, network: registry.npmjs.org")

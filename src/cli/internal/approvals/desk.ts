@@ -34,7 +34,9 @@ const rejected = (request: Approval.Request, reason: string): Approval.Decision 
 /** Commands that a sandbox keeps in the folder change no more than the edits of the mode `auto-edit`. */
 const isFreeIn = (mode: Mode, permits: Permits, request: Approval.Request): boolean =>
   mode === "yolo" ||
-  (mode === "auto-edit" && (request.editsFiles === true || (isOwn(request) && permits.isContained(request.toolName))))
+  (mode === "auto-edit" &&
+    (request.editsFiles === true ||
+      (isOwn(request) && permits.isContained({ name: request.toolName, arguments: request.arguments }))))
 
 /**
  * Decides without a person: refusing rules, then reading commands in every mode, then the mode `plan`, then rules and
@@ -76,7 +78,7 @@ export const makeDesk = (options: {
   readonly permits: Permits
   /** Looks at the change that a call would make. */
   readonly look: (request: Approval.Request) => Effect.Effect<Preview | undefined>
-  /** Keeps the approvals for good of the project. */
+  /** Gets the approvals for good. */
   readonly onLearned: (learned: ReadonlyArray<LearnedRules>) => void
   readonly onChange: () => void
 }): Desk => {
@@ -102,7 +104,7 @@ export const makeDesk = (options: {
   }
   const changeLearned = (next: ReadonlyArray<LearnedRules>): void => {
     learned = next
-    options.onLearned(next.filter(({ scope }) => scope === "project"))
+    options.onLearned(next)
     review()
   }
   const wait = (request: Approval.Request, preview: Preview | undefined): Effect.Effect<Approval.Decision> =>

@@ -6,6 +6,7 @@ import { canonical } from "../../../core/schema/jsonTree.ts"
 import { describeArguments } from "../../../core/ToolCall.ts"
 import { escapeUnseen } from "../../../support/text/clean.ts"
 import { cut } from "../../../support/text/text.ts"
+import { isIsolated } from "./isolated.ts"
 import type { Place } from "./place.ts"
 
 /** Like calls: all calls of a tool, commands, files below a folder, or only this call. */
@@ -40,7 +41,9 @@ const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/") +
 
 /** Gives the calls that are like this call. */
 export const likeOf = (request: AskedCall, place: Place): Like => {
-  const command = commandOf(request, place)
+  // An approval of an isolated command is for no command outside.
+  const isHere = isIsolated({ name: request.toolName, arguments: request.arguments })
+  const command = isHere ? undefined : commandOf(request, place)
   if (command !== undefined) return { kind: "command", learned: CommandRule.learn(command, place.where) }
   const path = pathOf(request)
   if (path !== undefined && folderOf(path) !== "") return { kind: "folder", folder: folderOf(path) }

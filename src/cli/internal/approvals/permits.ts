@@ -9,6 +9,7 @@ import type { Places } from "../config/places.ts"
 import { decodePermissions, hasContainment, readRecord, type Setting, type Settings } from "../config/settings.ts"
 import { fail, type Failure } from "../failure.ts"
 import { claudeRules } from "./claude.ts"
+import { isIsolated, isOutside } from "./isolated.ts"
 import { readKept } from "./keptFile.ts"
 import { commandsFor, covers, type LearnedRules } from "./learned.ts"
 import { type Call, isOpening, type Origin, parsePermission, type Permission, rule, type Tools } from "./permission.ts"
@@ -40,6 +41,19 @@ const sourcesOf = (setting: Setting | undefined): ReadonlyArray<Source> => {
   ]
 }
 
+/** The commands in a sandbox: none, all, or those that nobody approved, by the arguments of their calls. */
+export type Containment = "none" | "all" | "unapproved"
+
+/** Tells whether a rule is for a tool that looks at files of the folder, or changes them. */
+const isOfFiles = ({ commands, fits, hides, ruling }: Permission, tools: Tools): boolean =>
+  commands === undefined &&
+  ruling !== "allow" &&
+  (hides !== undefined ||
+    tools.some(
+      ({ annotations, name }) =>
+        annotations.openWorld !== true && annotations.runsCommands !== true && fits({ name, arguments: {} })
+    ))
+
 /** The rules of a folder, with their rulings. */
 export interface Permits extends Place {
   readonly permissions: ReadonlyArray<Permission>
@@ -47,8 +61,12 @@ export interface Permits extends Place {
   readonly kept: ReadonlyArray<LearnedRules>
   /** Globs of the files that rules hide. */
   readonly hidden: ReadonlyArray<string>
-  /** Tells whether a sandbox keeps the commands of a tool in the folders, without a network. */
-  readonly isContained: (tool: string) => boolean
+  /** The commands that a sandbox keeps in the folders, without a network. */
+  readonly containment: Containment
+  /** Tells whether a sandbox keeps the commands of a call there. */
+  readonly isContained: (call: Call) => boolean
+  /** True if rules refuse or ask about files, around which commands would go. */
+  readonly restrictsFiles: boolean
   /** Rules that are left out, and why. */
   readonly problems: ReadonlyArray<string>
   /** The ruling of rules and of approvals for good; `undefined` if the mode or a person decides. */
@@ -61,12 +79,12 @@ export const makePermits = (
   tools: Tools,
   permissions: ReadonlyArray<Permission> = [],
   {
-    hasContainment: isHeld = false,
+    containment = "none",
     ...more
   }: {
     readonly problems: ReadonlyArray<string>
     readonly kept: ReadonlyArray<LearnedRules>
-    readonly hasContainment?: boolean
+    readonly containment?: Containment
   } = { problems: [], kept: [] },
   added?: () => ReadonlyArray<string>
 ): Permits => {
@@ -84,9 +102,16 @@ export const makePermits = (
     where,
     hidden: permissions.flatMap(({ hides }) => hides ?? []),
     ...more,
-    rule: (call, learned = []) => rule(permissions, call, { tools, where }, learned),
+    rule: (call, learned = []) => {
+      const ruling = rule(permissions, call, { tools, where }, learned)
+      // An isolated command may swap the file that a command outside reads.
+      return ruling?._tag === "Allow" && ruling.by === "reads" && isOutside(call) ? undefined : ruling
+    },
     isCommand: (tool) => commandTools.has(tool),
-    isContained: (tool) => isHeld && commandTools.has(tool)
+    containment,
+    isContained: (call) =>
+      commandTools.has(call.name) && (containment === "all" || (containment === "unapproved" && isIsolated(call))),
+    restrictsFiles: permissions.some((one) => isOfFiles(one, tools))
   }
 }
 
@@ -98,11 +123,13 @@ export const readOrganisation = (file: string) =>
 export const readPermits = Effect.fnUntraced(function* (
   {
     folders,
+    isolation,
     places,
     project,
     settings
   }: {
     readonly folders: { readonly list: () => ReadonlyArray<{ readonly path: string }> }
+    readonly isolation: { readonly isOn: Effect.Effect<boolean> }
     readonly places: Places
     readonly project: Project
     readonly settings: Settings
@@ -145,7 +172,7 @@ export const readPermits = Effect.fnUntraced(function* (
     {
       problems: [...foreign, ...permissions.filter(isLeft).map(describeLeft)],
       kept: yield* readKept(places, placeOf(places.project).cwd),
-      hasContainment: hasContainment(settings)
+      containment: hasContainment(settings) ? "all" : (yield* isolation.isOn) ? "unapproved" : "none"
     },
     () => folders.list().map(({ path }) => path)
   )

@@ -180,7 +180,7 @@ export interface Options<out E, out R> {
   readonly permits?: Permits | undefined
   /** Runs before a person has the conversation compacted. A failure keeps it as it is. */
   readonly beforeCompact?: ((threadId: string, focus: string) => Effect.Effect<void, Problem>) | undefined
-  /** Keeps the approvals for good of the project. */
+  /** Gets the approvals for good, of the chat and of the project. */
   readonly onLearned?: ((learned: ReadonlyArray<LearnedRules>) => void) | undefined
   /** The limits of a run: US dollars and tokens. */
   readonly limits?: { readonly cost?: number | undefined; readonly tokens?: number | undefined } | undefined

@@ -127,7 +127,7 @@ export const says: { readonly [K in Key]: string } = {
   folders:
     "folders beside the working folder, such as ../shared (to be read) or ../shared:write; --add-dir on the line",
   shell: `the shell of commands: {"program": "/bin/bash", "env": {"hide": [], "show": ["NPM_TOKEN"], "set": {}}}; variables that look like secrets are hidden`,
-  sandbox: `os (commands reach the folders, and no network) | off (they have your rights), or {"network": ["registry.npmjs.org"], "readable": ["~/.nvm"], "writable": ["~/.npm"]}`,
+  sandbox: `without it, auto-edit isolates commands that nobody approved; os (all commands reach the folders, and no network) | off (they have your rights), or {"network": ["registry.npmjs.org"], "readable": ["~/.nvm"], "writable": ["~/.npm"]}`,
   hooks: "commands and addresses by event, in the form of Claude Code",
   models: `facts of models that the catalogue lacks, by provider:model: ${Object.keys(Facts.fields).join(", ")}`,
   search: "tavily | brave | exa | serper | duckduckgo; without it, the first that has a key, else DuckDuckGo",

@@ -16,9 +16,10 @@ const modes: { readonly [name in Mode]: AcpServer.Mode } = {
 
 const isMode = (id: string): id is Mode => Object.hasOwn(modes, id)
 
-/** A gate, with its mode for the prompt of the agent. */
+/** A gate, with its mode and its approvals for good, for the agent. */
 export interface Gate extends AcpServer.Gate {
   readonly now: () => Mode
+  readonly learned: () => ReadonlyArray<LearnedRules>
 }
 
 /** Makes the gate of a session. An editor can't raise it to `yolo`: only the program begins so. */
@@ -35,6 +36,7 @@ export const makeGate = (options: {
     modes: [modes.ask, modes["auto-edit"], modes.plan, ...(options.mode === "yolo" ? [modes.yolo] : [])],
     mode: () => mode,
     now: () => mode,
+    learned: () => learned,
     setMode: (id) => {
       if (isMode(id)) mode = id
     },

@@ -124,10 +124,12 @@ export const openSession = (
       Effect.mapError(Effect.provideContext(work, node), toAcp)
     const allowed = new Set<string>()
     let mode = () => "ask" as NonNullable<Settings["approvals"]>["value"]
+    let learned: Place["learned"] = undefined
     const contextNow = Effect.map(contextIn(flags, opening), (context): Place => ({
       ...context,
       allowed,
-      mode: Effect.sync(() => mode())
+      mode: Effect.sync(() => mode()),
+      learned: () => learned?.()
     }))
     let context = yield* Effect.flatMap(contextNow, connected)
     if (!isNew && Option.isNone(flags.agent)) {
@@ -151,6 +153,7 @@ export const openSession = (
       }
     })
     mode = gate.now
+    learned = gate.learned
     yield* Effect.addFinalizer(() => endSession(app.hooks, threadId))
     const { models } = yield* modelsInChat(context.places, context.settings)
     const listed = context.isDemo

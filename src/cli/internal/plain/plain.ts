@@ -80,7 +80,7 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     permits,
     onLearned: (one) => {
       learned = [...learned, one]
-      options.onLearned?.(learned.filter(({ scope }) => scope === "project"))
+      options.onLearned?.(learned)
     }
   })
 

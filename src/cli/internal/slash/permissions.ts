@@ -15,6 +15,11 @@ const describe = (permission: Permission): string => {
   return `- ${words[ruling]}: ${code(text)}, by the ${place}${isOpening(permission) ? ": **anything may run by it**" : ""}`
 }
 
+const describeIsolated = (restrictsFiles: boolean): string =>
+  restrictsFiles
+    ? "Rules refuse or ask about files, and commands would go around them: in `auto-edit`, commands ask."
+    : "In `auto-edit`, commands that nobody approved run isolated, without a question: in the folder, without network and home. What needs more asks."
+
 /** The rules in the order in which they decide. */
 const orders = ["refuse", "ask", "allow"] as const
 
@@ -33,6 +38,7 @@ export const changePermissions = Effect.fnUntraced(function* <E, R>({ desk, ui }
     [
       rules.length === 0 ? "There are no rules in settings or flags." : rules.map(describe).join("\n"),
       "Commands that only read files of the folder are free.",
+      ...(permits.containment === "unapproved" ? [describeIsolated(permits.restrictsFiles)] : []),
       learned.length === 0
         ? "Nothing is approved for good."
         : `${learned.map((one, index) => `${index + 1}. ${describeWithOrigin(one, permits)}`).join("\n")}\n\n\`/permissions drop 1\` takes one back.`

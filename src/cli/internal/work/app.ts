@@ -39,6 +39,7 @@ import * as CurrentDatetime from "../../../workspace/CurrentDatetime.ts"
 import * as Git from "../../../workspace/Git.ts"
 import * as LspDiagnostics from "../../../workspace/LspDiagnostics.ts"
 import { approvalsOf } from "../approvals/defaults.ts"
+import type { LearnedRules } from "../approvals/learned.ts"
 import { isPermitted, isReading, permitting, type Permits, readPermits, settling } from "../approvals/permits.ts"
 import { type Search, searchOf } from "../commands/search.ts"
 import { agentOf, type Agents, findAgents } from "../config/agents.ts"
@@ -48,7 +49,7 @@ import { makeFolder, type Places, sessionsFile } from "../config/places.ts"
 import { compiled, network, policyFiles, readPolicies } from "../config/policies.ts"
 import { chooseModel, modelLayer } from "../config/providers.ts"
 import { findServers, type FoundServers, serversLayer } from "../config/servers.ts"
-import { type Approvals, hasContainment, type Settings } from "../config/settings.ts"
+import type { Approvals, Settings } from "../config/settings.ts"
 import { readDatabase } from "../config/storeAddress.ts"
 import { type Failure, layerOrFail, orFail } from "../failure.ts"
 import { pluginsOf } from "../project/brought.ts"
@@ -60,8 +61,9 @@ import { languageServers } from "./diagnostics.ts"
 import { extensionModel, freeTools, sessionLayer } from "./extensions/extensions.ts"
 import type { Extensions } from "./extensions/open.ts"
 import { nextModels, persistence } from "./fallback.ts"
-import { environment, localZone } from "./machine/environment.ts"
+import { environment, freeCommands, localZone } from "./machine/environment.ts"
 import * as Host from "./machine/host.ts"
+import * as Isolated from "./machine/isolated.ts"
 import * as Outside from "./machine/outside.ts"
 import { describeSandbox } from "./machine/sandboxed.ts"
 import { retrievalTools } from "./retrieval.ts"
@@ -80,6 +82,9 @@ export interface Context {
   /** Tells why an agent can't write to its memory now. Without it, no agent can. */
   readonly memoryGuard?: Host.Guard | undefined
   readonly isDemo: boolean
+  readonly isolation: Isolated.Isolation
+  /** The approvals for good of a chat now. `undefined`, and the default: those of the project. */
+  readonly learned?: (() => ReadonlyArray<LearnedRules> | undefined) | undefined
   /** The mode of a chat or a served thread now. Default: the mode of the settings. */
   readonly mode?: Effect.Effect<Approvals> | undefined
   /** The model of a served thread now. Default: the model of the settings. */
@@ -113,6 +118,7 @@ type Needs =
   | ChildProcessSpawner
   | LspDiagnostics.LanguageServer
   | BackgroundTasks.BackgroundTasks
+  | Isolated.Enclosure
   | Scripts.Scripts
 
 type Failures = Failure | McpError | Budget.BudgetExceeded
@@ -126,6 +132,7 @@ export type SessionServices =
   | Processes.ProcessTable
   | LspDiagnostics.LanguageServer
   | BackgroundTasks.BackgroundTasks
+  | Isolated.Enclosure
 
 /**
  * An agent with its model and files. `agent` makes it for a way to ask: `ask` asks during the run, `suspend` ends the run.
@@ -200,13 +207,14 @@ const modeOf = ({ isDemo, mode, settings }: Context): Effect.Effect<Approvals> =
   isDemo ? Effect.succeed("yolo") : (mode ?? Effect.succeed(settings.approvals?.value ?? "ask"))
 
 /** Tells the model its machine and folders. */
-const tellPlace = (context: Context, shell: string, model: string): Middleware.Middleware =>
+const tellPlace = (context: Context, permits: Permits, shell: string, model: string): Middleware.Middleware =>
   environment({
     folder: context.places.project,
     shell,
     model: context.model ?? Effect.succeed(model),
     sandbox: describeSandbox(context.settings),
-    isContained: hasContainment(context.settings),
+    freeCommands:
+      permits.restrictsFiles && permits.containment === "unapproved" ? "" : freeCommands[permits.containment],
     folders: context.folders,
     mode: modeOf(context)
   })
@@ -233,8 +241,20 @@ const approvalsFor = (
   except: (call: Middleware.PreparedCall) =>
     isReading(permits, call) ||
     (mode === "suspend" &&
-      (isPermitted(permits, call) || (settings.approvals?.value === "auto-edit" && permits.isContained(call.name))))
+      (isPermitted(permits, call) ||
+        (settings.approvals?.value === "auto-edit" &&
+          permits.isContained({ name: call.name, arguments: call.arguments }))))
 })
+
+/** Chooses the place of commands, by the mode and the approvals of the person. */
+const isolatingFor = (context: Context, permits: Permits) =>
+  Isolated.isolating({
+    permits,
+    isolation: context.isolation,
+    mode: modeOf(context),
+    learned: () => context.learned?.() ?? permits.kept,
+    isAllowed: (callId) => context.allowed?.has(callId) === true
+  })
 
 /** Makes the files, commands, processes and language servers of a session. */
 const filesFor =
@@ -276,10 +296,11 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
   const programTools = [...FileTools.make({ execute: { background: true } }), ...ownTools]
   const { loaded } = context.extensions
   const more = freeTools(loaded, programTools)
-  const tools = [...ownTools, ...more.tools]
   const all = [...programTools, ...more.tools]
   const policy = yield* compiled(policies, all, places, yield* Host.ownFolders(context))
   const permits = yield* readPermits(context, [...all, ...coderTools])
+  const isIsolating = permits.containment === "unapproved"
+  const tools = [...ownTools, ...more.tools, ...(isIsolating ? Isolated.commandTools() : [])]
   const { budget, tokens } = settings
   // With --yolo nobody is asked.
   const isGuarded = !isDemo && settings.approvals?.value !== "yolo"
@@ -317,11 +338,12 @@ export const openApp = Effect.fnUntraced(function* (context: Context): Effect.fn
       ...(hooks.length === 0
         ? []
         : [Hooks.make({ hooks, cwd: places.project, onDecision: noteAllowed(context.allowed ?? new Set()) })]),
+      ...(isIsolating ? isolatingFor(context, permits) : []),
       permitting(permits),
       AskUser.make(),
       instructing(instructions, context, fs),
       LspDiagnostics.make(),
-      tellPlace(context, shell, model),
+      tellPlace(context, permits, shell, model),
       ...(isGuarded ? [Outside.commands(fs, places.project)] : []),
       ...loaded.flatMap(({ extension }) => extension.middleware ?? []),
       ...(settings.scripts?.value === "review" ? [CodeMode.make({ review: true })] : []),

@@ -11,6 +11,7 @@ import { fail, orFail } from "../failure.ts"
 import type { Context } from "./app.ts"
 import { noExtensions, openExtensions } from "./extensions/open.ts"
 import { makeFolders, readFolder } from "./machine/host.ts"
+import { makeIsolation } from "./machine/isolated.ts"
 import { reviewProject } from "./trusting.ts"
 
 /** Reads settings and trust for a command. Commands that run no agent pass `asks: false`. */
@@ -53,6 +54,7 @@ export const contextOf = Effect.fnUntraced(function* (flags: SharedFlags, asks =
     memory,
     extensions,
     isDemo: flags.demo,
+    isolation: yield* makeIsolation(settings, flags.demo),
     folders: makeFolders(folders)
   } satisfies Context
 })

@@ -9,6 +9,7 @@ import { SessionStore } from "../../../core/SessionStore.ts"
 import * as Hooks from "../../../middleware/Hooks.ts"
 import { visible } from "../../../support/text/untrusted.ts"
 import { writeKept } from "../approvals/keptFile.ts"
+import type { LearnedRules } from "../approvals/learned.ts"
 import { facts } from "../chat/facts.ts"
 import { chat } from "../chat/open.ts"
 import { login } from "../commands/setupCommands.ts"
@@ -35,7 +36,7 @@ import { retrievalInChat } from "./inChat/retrieval.ts"
 import { setupInChat } from "./inChat/setup.ts"
 import { trustInChat } from "./inChat/trust.ts"
 import { workflowsInChat } from "./inChat/workflows.ts"
-import { describeSandbox } from "./machine/sandboxed.ts"
+import { describeSandbox, describeUnapproved } from "./machine/sandboxed.ts"
 import { makeRemembering } from "./remembering.ts"
 import { findStatusLine } from "./statusLine.ts"
 import * as Threads from "./threads.ts"
@@ -120,6 +121,7 @@ export const talk = Effect.fnUntraced(
     const allowed = new Set<string>()
     const begun = yield* firstRun(given, aside)
     let mode = () => begun.settings.approvals?.value ?? "ask"
+    let learned: ReadonlyArray<LearnedRules> | undefined
     const { isPlain, isTerminal } = facts()
     const hasBackground = isTerminal && !isPlain && begun.settings.plain?.value !== true
     const node = yield* Effect.context<Services>()
@@ -135,6 +137,7 @@ export const talk = Effect.fnUntraced(
       memoryGuard: guard,
       allowed,
       mode: Effect.sync(() => mode()),
+      learned: () => learned,
       hasBackground,
       workers
     })
@@ -171,7 +174,11 @@ export const talk = Effect.fnUntraced(
       models: Effect.map(models, (all) => [...all, ...firstModels(context.extensions.loaded)]),
       onFavourite,
       notes: failuresOf(context),
-      header: yield* writeHeader(places, app.model, describeSandbox(settings)),
+      header: yield* writeHeader(
+        places,
+        app.model,
+        app.permits.containment === "unapproved" ? describeUnapproved : describeSandbox(settings)
+      ),
       remembering,
       commands: () => [...fixed, ...ofServers()],
       instructions: app.instructions.files,
@@ -188,8 +195,11 @@ export const talk = Effect.fnUntraced(
       },
       permits: app.permits,
       // A key is answered at once; the file follows.
-      onLearned: (learned) =>
-        void Effect.runForkWith(node)(Effect.ignore(writeKept(places, app.permits.where.cwd, learned))),
+      onLearned: (now) => {
+        learned = now
+        const ofProject = now.filter(({ scope }) => scope === "project")
+        void Effect.runForkWith(node)(Effect.ignore(writeKept(places, app.permits.where.cwd, ofProject)))
+      },
       plain: settings.plain?.value,
       theme: settings.theme?.value,
       onTheme: (theme) => keepSetting(places, () => ({ theme })).pipe(Effect.provideContext(node), orFail("failed")),

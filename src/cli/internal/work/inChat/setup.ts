@@ -8,7 +8,7 @@ import { pendingChanges, settleChanges } from "../../config/memory.ts"
 import { type Key, originOf, type Setting } from "../../config/settings.ts"
 import { fail } from "../../failure.ts"
 import { type Context, memorySources, type Services } from "../app.ts"
-import { describeSandbox } from "../machine/sandboxed.ts"
+import { describeSandbox, describeUnapproved } from "../machine/sandboxed.ts"
 import { diffOf } from "../remembering.ts"
 
 /** Characters of a file that are shown. */
@@ -55,13 +55,16 @@ const memory = Effect.fnUntraced(function* (context: Context, argument: string) 
 })
 
 /** The parts that settings switch on and off, each with its state and the place that says so. */
-export const featuresOf = ({ extensions, settings }: Pick<Context, "extensions" | "settings">): string => {
+export const featuresOf = (
+  { extensions, settings }: Pick<Context, "extensions" | "settings">,
+  isIsolating = false
+): string => {
   const { fallback, favourites, lsp, plugins, scripts, vim } = settings
   const models = fallback ?? favourites
   const loaded = extensions.loaded.map(({ extension }) => extension.name)
   const row = (key: Key, isOn: boolean, detail = "", setting: Setting | undefined = settings[key]) =>
     `- **${key}** ${isOn ? "on" : "off"}${detail === "" ? "" : `: ${oneLine(detail)}`} — ${setting === undefined ? "default" : oneLine(originOf(setting))}`
-  const isolation = describeSandbox(settings)
+  const isolation = isIsolating ? describeUnapproved : describeSandbox(settings)
   return [
     row(
       "scripts",
@@ -94,7 +97,7 @@ export const setupInChat = Effect.fnUntraced(function* (context: Context) {
     {
       name: "features",
       description: "the optional parts of the program: on or off, and where that is set",
-      run: () => Effect.sync(() => show(featuresOf(context)))
+      run: () => Effect.map(context.isolation.isOn, (isOn) => show(featuresOf(context, isOn)))
     },
     {
       name: "memory",

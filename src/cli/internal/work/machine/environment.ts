@@ -12,6 +12,7 @@ import * as Middleware from "../../../../core/Middleware.ts"
 import { Sandbox } from "../../../../core/Sandbox.ts"
 import { oneLine } from "../../../../support/text/untrusted.ts"
 import * as Git from "../../../../workspace/Git.ts"
+import type { Containment } from "../../approvals/permits.ts"
 import type { Approvals } from "../../config/settings.ts"
 import { branchIn, readHead } from "../../project/head.ts"
 import type { Folders } from "./host.ts"
@@ -41,8 +42,13 @@ const free: { readonly [M in Approvals]: string } = {
   yolo: "everything"
 }
 
-/** The allowed calls of the mode `auto-edit` if a sandbox keeps commands in the folder. */
-const contained = "reading, changing files, and commands: they reach this folder alone"
+/** The allowed calls of the mode `auto-edit`, by the commands that a sandbox keeps in the folder. */
+export const freeCommands: { readonly [C in Containment]: string } = {
+  none: "",
+  all: "reading, changing files, and commands: they reach this folder alone",
+  unapproved:
+    "reading, changing files, and commands: they then run isolated, in this folder alone, without network, home and changes of .git; with outside: true the user is asked, and the command has all rights"
+}
 
 /** Names come from the disk, and must not look like markup. */
 const clean = (name: string): string => oneLine(name).replaceAll(/[<>]/g, "?").slice(0, 200)
@@ -87,14 +93,14 @@ interface Place {
   readonly sandbox?: string | undefined
   readonly folders: Folders
   readonly mode: Effect.Effect<Approvals>
-  /** True if a sandbox keeps commands in the folder. */
-  readonly isContained?: boolean | undefined
+  /** The allowed calls of the mode `auto-edit` if a sandbox keeps commands in the folder; empty without one. */
+  readonly freeCommands?: string | undefined
 }
 
 const factsOf = Effect.fnUntraced(function* ({
   folder: project,
   folders,
-  isContained = false,
+  freeCommands: commands = "",
   mode,
   model,
   sandbox = "",
@@ -111,7 +117,7 @@ const factsOf = Effect.fnUntraced(function* ({
     system: `${platform()} ${arch()}, ${basename(shell)}${sandbox === "" ? "" : `; commands are ${clean(sandbox)}`}`,
     date: dateOf(yield* Clock.currentTimeMillis),
     model: clean(yield* model),
-    mode: isContained && now === "auto-edit" ? contained : now
+    mode: commands !== "" && now === "auto-edit" ? commands : now
   } satisfies Facts
 })
 

@@ -1,4 +1,5 @@
 /** The machine of an agent: the folders that its file tools may use, and the shell of its commands. */
+import { lstatSync } from "node:fs"
 import { homedir } from "node:os"
 import { basename, isAbsolute, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
@@ -6,8 +7,11 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as CommandLine from "effect/process/CommandLine"
 import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
 import type * as HostFiles from "../../../../backends/HostFiles.ts"
 import * as HostShell from "../../../../backends/HostShell.ts"
+import * as OsSandbox from "../../../../backends/OsSandbox.ts"
+import type { BackendError } from "../../../../core/BackendError.ts"
 import * as Sandbox from "../../../../core/Sandbox.ts"
 import * as Assets from "../../assets.ts"
 import { freeze, frozenAt, type Tree } from "../../config/frozen.ts"
@@ -18,6 +22,7 @@ import type { Settings } from "../../config/settings.ts"
 import { fail, layerOrFail } from "../../failure.ts"
 import { skillsOf } from "../../project/brought.ts"
 import { hideFiles } from "./hiding.ts"
+import { Enclosure, type Isolation } from "./isolated.ts"
 import { openSandbox } from "./sandboxed.ts"
 
 type Folder = HostFiles.Folder
@@ -74,6 +79,7 @@ interface Setup {
   readonly memory: SessionMemory
   readonly memoryGuard?: Guard | undefined
   readonly folders: Folders
+  readonly isolation: Isolation
 }
 
 /** The folders of skills of the program and the user. */
@@ -139,11 +145,52 @@ export const findShell = Effect.fnUntraced(function* (settings: Settings) {
   return (yield* Effect.filter(wanted, isThere))[0] ?? "/bin/sh"
 })
 
+const isFolder = (path: string): boolean =>
+  Result.getOrElse(
+    Result.try(() => lstatSync(path).isDirectory()),
+    () => false
+  )
+
+/** There is no network: package managers would try for minutes. */
+const withoutRetries = { npm_config_fetch_retries: "0", PIP_RETRIES: "0", CARGO_NET_RETRY: "0" }
+
+/**
+ * The folders of commands that nobody approved. They only read the repositories, so that no git of the person runs a program
+ * of theirs, and the files that the agent keeps: tools outside read those.
+ */
+const enclosedFolders = (
+  { cwd, scratch }: HostShell.Options,
+  getFolders: Effect.Effect<ReadonlyArray<Folder>>,
+  notes: string
+): Effect.Effect<ReadonlyArray<Folder>> => {
+  let before: ReadonlyArray<Folder> = []
+  return Effect.map(getFolders, (folders) => {
+    const all = folders.map((folder): Folder => (folder.path === notes ? { path: notes, access: "read" } : folder))
+    const writable = [cwd, ...all.flatMap(({ access, path }) => (access === "write" ? [path] : []))]
+    const repositories = writable.map((path) => join(path, ".git")).filter(isFolder)
+    const readable = [...repositories, ...(scratch === undefined ? [] : [scratch])]
+    const now = [...all, ...readable.map((path): Folder => ({ path, access: "read" }))]
+    // The same list says that nothing changed.
+    if (JSON.stringify(now) !== JSON.stringify(before)) before = now
+    return before
+  })
+}
+
+/** Opens the sandbox of a session once, when a command needs it. It stays as long as the session. */
+const openOnce = Effect.fnUntraced(function* (
+  open: Effect.Effect<Sandbox.Service, BackendError, Scope.Scope>,
+  isolation: Isolation
+) {
+  const opening = Effect.andThen(Effect.sync(isolation.begin), open)
+  // A command that is interrupted leaves no half of a sandbox behind.
+  return yield* Effect.cached(Effect.uninterruptible(Scope.provide(opening, yield* Effect.scope)))
+})
+
 /** Makes the files and commands of a thread. Without a thread, its files are temporary. `hidden` are globs of files that nobody may read. */
 export const machine = (setup: Setup, threadId: string | undefined, hidden: ReadonlyArray<string> = []) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { folders, memory, memoryGuard = unguarded, places, project, settings } = setup
+      const { folders, isolation, memory, memoryGuard = unguarded, places, project, settings } = setup
       const { notes } = memory
       const trees = skillTrees(project)
       const copies = [
@@ -172,10 +219,16 @@ export const machine = (setup: Setup, threadId: string | undefined, hidden: Read
         scratch: threadId === undefined ? undefined : scratchOf(places, threadId),
         advise: (refused) => (refused.path.startsWith(`${notes}/`) ? memoryGuard() : advise(refused))
       }
-      return layerOrFail("failed")(
-        Sandbox.layer(
-          Effect.flatMap(openSandbox(settings, options) ?? HostShell.make(options), (shell) => hideFiles(shell, hidden))
-        )
+      const machineLayer = Sandbox.layer(
+        Effect.flatMap(openSandbox(settings, options) ?? HostShell.make(options), (shell) => hideFiles(shell, hidden))
       )
+      const enclosed = {
+        ...options,
+        env: { ...options.env, set: { ...withoutRetries, ...options.env?.set } },
+        scratch: undefined,
+        folders: enclosedFolders(options, getFolders, notes)
+      }
+      const enclosure = Layer.effect(Enclosure, openOnce(OsSandbox.makeHost(enclosed), isolation))
+      return Layer.merge(layerOrFail("failed")(machineLayer), enclosure)
     })
   )

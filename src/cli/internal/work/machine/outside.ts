@@ -7,6 +7,7 @@ import * as Middleware from "../../../../core/Middleware.ts"
 import type { Annotations } from "../../../../core/Tool.ts"
 import * as BackgroundSubagents from "../../../../middleware/BackgroundSubagents.ts"
 import * as Taint from "../../../../middleware/Taint.ts"
+import { isIsolated } from "../../approvals/isolated.ts"
 import type { FoundServers } from "../../config/servers.ts"
 
 /** A trusted program of the project runs with the person's rights, so its words about its tools add no danger. */
@@ -56,7 +57,9 @@ const sourceOf = Effect.fnUntraced(function* (
   })
   if (isByArgument) return name
   const { command } = given
-  if (annotations.runsCommands !== true || typeof command !== "string") return undefined
+  // An isolated command reaches no network.
+  if (annotations.runsCommands !== true || typeof command !== "string" || isIsolated({ name, arguments: given }))
+    return undefined
   const risks = CommandRisk.of(command)
   const reaching = risks.filter(({ kind }) => kind === "reaches")
   const isLocal = yield* Effect.forEach(reaching, ({ detail }) => isInstalled(fs, folder, detail))

@@ -89,15 +89,20 @@ export const openSandbox = (settings: Settings, options: OsSandbox.HostOptions) 
   })
 }
 
+/** Tells the person which commands run isolated where no setting says it. */
+export const describeUnapproved = "auto-edit isolates commands"
+
 /** Says in the doctor whether commands are isolated, and whether they could be. */
 export const checkSandbox = Effect.fnUntraced(function* (settings: Settings) {
   const probed = yield* OsSandbox.probe
   const name = "isolation of commands"
   const description = describeSandbox(settings)
   if (description === "") {
-    const detail = probed.works
-      ? 'off: commands run with your rights; the setting sandbox: "os" isolates them'
-      : `off, and not possible here: ${probed.why}`
+    const detail = !probed.works
+      ? `off, and not possible here: ${probed.why}`
+      : settings.sandbox === undefined && process.platform === "linux"
+        ? 'bubblewrap: in the mode auto-edit, commands that nobody approved reach the folder, and no network; the setting sandbox: "off" has them asked about, "os" isolates all commands'
+        : 'off: commands run with your rights; the setting sandbox: "os" isolates them'
     return { area: "tools", name, status: "ok", detail } as const
   }
   return probed.works
