@@ -56,3 +56,6 @@ export const scriptName = "script.ts"
 
 /** The most characters that a script may send at once: the host reads them in one go. */
 export const maxSaid = 2_000_000
+
+/** The most values in the arguments of the calls that a script makes at once: the host looks at each of them. */
+export const maxValues = 100_000

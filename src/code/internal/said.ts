@@ -3,7 +3,7 @@ import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import type { Json } from "../../core/Json.ts"
 import { type ScriptCall, type Rest, ScriptError, type ScriptLine } from "../Scripts.ts"
-import { scriptName } from "./messages.ts"
+import { maxValues, scriptName } from "./messages.ts"
 
 type Item = readonly [id: number, kind: string, name: string, json: string]
 
@@ -42,10 +42,29 @@ const broken = new ScriptError({
   message: "The script sent an invalid message: it has replaced a part of its world that it needs."
 })
 
+const tooMany = new ScriptError({
+  reason: "Size",
+  message: `The script passed more than ${maxValues} values to calls at once. Pass large data as text, or in parts.`
+})
+
+/** Counts the values of a JSON text without reading it: the commas and brackets outside of its strings. */
+const countValues = (json: string): number => {
+  let count = 0
+  let isString = false
+  for (let at = 0; at < json.length; at++) {
+    const letter = json[at]
+    if (isString && letter === "\\") at++
+    else if (letter === '"') isString = !isString
+    else if (!isString && (letter === "," || letter === "[" || letter === "{")) count++
+  }
+  return count
+}
+
 const readItems = (text: string): Result.Result<Rest, ScriptError> => {
   const items: unknown = JSON.parse(text)
   if (!Array.isArray(items)) return Result.fail(broken)
   const calls: Array<ScriptCall> = []
+  let values = 0
   const messages: Array<ScriptLine> = []
   for (const item of items) {
     if (!isItem(item)) return Result.fail(broken)
@@ -54,8 +73,12 @@ const readItems = (text: string): Result.Result<Rest, ScriptError> => {
     if (kind === "return") return Result.succeed({ asked: calls, told: messages, result: { value: parseJson(json) } })
     if (kind === "text") messages.push({ kind, text: json })
     else if (kind === "phase") messages.push({ kind, text: json })
-    else if (asks.has(kind)) calls.push({ id, kind, name, given: parseJson(json) })
-    else return Result.fail(broken)
+    else if (!asks.has(kind)) return Result.fail(broken)
+    else {
+      values += countValues(json)
+      if (values > maxValues) return Result.fail(tooMany)
+      calls.push({ id, kind, name, given: parseJson(json) })
+    }
   }
   return Result.succeed({ asked: calls, told: messages })
 }
