@@ -1,6 +1,6 @@
 // What a model's wire costs, beside the vendor's SDK alone in the same process, interleaved (medians):
 // - decode: microseconds for one event of a long answer over HTTP, and its growth with ten times the events
-// - encode: milliseconds from a turn's start to its request, for a round behind 2,000 messages
+// - encode: milliseconds from a turn's start to its request, for a round behind 2,000 messages, when the code is warm
 // node --conditions=@effect-deepagents/source test/bench/wires.mjs [decode|encode] [events]
 import { createServer } from "node:http"
 import { Anthropic } from "@anthropic-ai/sdk"
@@ -185,7 +185,7 @@ const encode = async () => {
     await Effect.runPromise(
       Effect.gen(function* () {
         const session = yield* ChatModel.open(yield* ChatModel.ChatModel)
-        for (let round = 0; round < 60; round++) {
+        for (let round = 0; round < 200; round++) {
           const from = performance.now()
           yield* Stream.runDrain(session.nextTurn(request(messages)))
           times.push(sent - from)
@@ -197,7 +197,7 @@ const encode = async () => {
     for (let round = 0; round < 20; round++) JSON.stringify(messages)
     const text = (performance.now() - from) / 20
     console.log(
-      `encode ${name}: first ${times[0].toFixed(1)} ms, then ${median(times.slice(10)).toFixed(2)} ms for ${bytes} bytes (JSON of the history alone ${text.toFixed(2)} ms)`
+      `encode ${name}: first ${times[0].toFixed(1)} ms, then ${median(times.slice(100)).toFixed(2)} ms for ${bytes} bytes (JSON of the history alone ${text.toFixed(2)} ms)`
     )
   }
 }

@@ -414,6 +414,13 @@ describe("cache breakpoints", () => {
     expect(findMarks(encoder()({ ...asked, cacheHints: [1] }).body)).toContain("messages.1.content.1")
   })
 
+  it("are on a message behind which the tools change, too", () => {
+    const toolChanges = [{ after: 0, add: [tool("late")], again: [], remove: [] }]
+    const { body } = encoder()(request(conversation, { cacheHints: [0], toolChanges }))
+    expect(body.messages[1]?.role).toBe("system")
+    expect(marked(body)).toContain("messages.0.content.0")
+  })
+
   it("can be turned off", () => {
     expect(findMarks(encoder({ cache: "off" })(request(conversation)).body)).toEqual([])
   })

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Content, Message } from "effect-deepagents"
 import fc from "fast-check"
 import type { Dialect } from "../../../src/models/internal/turn/dialect.ts"
-import { makeNormalizer, mergeTurns, type Turn } from "../../../src/models/internal/turn/normalize.ts"
+import { makeMerger, makeNormalizer, type Turn } from "../../../src/models/internal/turn/normalize.ts"
 import { scaled } from "../../scale.ts"
 import { halves } from "./halves.ts"
 import * as histories from "./histories.ts"
@@ -244,7 +244,7 @@ describe("normalize", () => {
     fc.assert(
       fc.property(anyCase, ([dialect, history]) => {
         const { turns } = normalize(dialect, history)
-        const merged = mergeTurns(turns)
+        const merged = makeMerger(() => true)(turns).output
         expect(merged.flatMap(contents)).toEqual(turns.flatMap(contents))
         merged.forEach((turn, index) => {
           const next = merged[index + 1]

@@ -29,21 +29,32 @@ const endOf = (messages: ReadonlyArray<Message>, message: number): Place | undef
   settle(messages, { message, block: Infinity })
 
 const lastTwo = (messages: ReadonlyArray<Message>): ReadonlyArray<Place | undefined> => {
-  const ends = messages.map((_, index) => index).filter((index) => messages[index]?.role === "user")
   // A change of the tools carries no breakpoint.
   const last = messages.findLastIndex(({ role }) => role !== "system")
-  return [endOf(messages, last), endOf(messages, ends.findLast((index) => index < last) ?? -1)]
+  const before = messages.findLastIndex(({ role }, index) => index < last && role === "user")
+  return [endOf(messages, last), endOf(messages, before)]
+}
+
+/** Messages with a breakpoint, by the messages without: their text is kept by their identity. */
+const markedMessages = new WeakMap<Message, Pick<Mark, "block" | "ttl"> & { readonly marked: Message }>()
+
+const markMessage = (message: Message, { block, ttl }: Mark): Message => {
+  const last = markedMessages.get(message)
+  if (last?.block === block && last.ttl === ttl) return last.marked
+  const part = message.content[block]
+  if (part === undefined) return message
+  // The parts that may carry a breakpoint were settled before.
+  const own = { ...part, cache_control: cacheControl(ttl) } as Part
+  const marked = { ...message, content: message.content.with(block, own) }
+  markedMessages.set(message, { block, ttl, marked })
+  return marked
 }
 
 const mark = (messages: ReadonlyArray<Message>, marks: ReadonlyArray<Mark>): ReadonlyArray<Message> => {
   const marked = [...messages]
-  for (const { block, message, ttl } of marks) {
-    const one = marked[message]
-    const part = one?.content[block]
-    if (one === undefined || part === undefined) continue
-    // The parts that may carry a breakpoint were settled before.
-    const own = { ...part, cache_control: cacheControl(ttl) } as Part
-    marked[message] = { ...one, content: one.content.with(block, own) }
+  for (const one of marks) {
+    const message = marked[one.message]
+    if (message !== undefined) marked[one.message] = markMessage(message, one)
   }
   return marked
 }

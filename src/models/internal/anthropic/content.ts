@@ -4,6 +4,7 @@ import * as Result from "effect/Result"
 import type { FileBlock, ImageBlock, TextBlock } from "../../../core/Content.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import { dataOf, type Dialect, type GivenContent } from "../turn/dialect.ts"
+import { makeFold } from "../turn/fold.ts"
 import { inlineOf } from "../turn/inline.ts"
 import type { Turn } from "../turn/normalize.ts"
 import { isVerbatim, toLayout } from "./layout.ts"
@@ -92,18 +93,17 @@ const ownOptions = (options: JsonObject | undefined): JsonObject | undefined => 
   return isObject(own) ? own : undefined
 }
 
-/** The lifetimes of the cache marks that messages ask for, by the indices of the messages. */
-export const marksOf = (turns: ReadonlyArray<Turn>): ReadonlyMap<number, "5m" | "1h"> => {
-  const marks = new Map<number, "5m" | "1h">()
-  const take = (index: number | undefined, options: JsonObject | undefined): void => {
-    const control = options === undefined ? undefined : ownOptions(options)?.["cacheControl"]
-    if (index !== undefined && isObject(control)) marks.set(index, control["ttl"] === "1h" ? "1h" : "5m")
-  }
-  for (const turn of turns) {
+/** Makes a finder of the lifetimes of the cache marks that messages ask for, by the indices of the messages. */
+export const makeMarksFinder = () => {
+  const find = makeFold<Turn, readonly [number, "5m" | "1h"]>((marks, turn) => {
+    const take = (index: number | undefined, options: JsonObject | undefined): void => {
+      const control = options === undefined ? undefined : ownOptions(options)?.["cacheControl"]
+      if (index !== undefined && isObject(control)) marks.push([index, control["ttl"] === "1h" ? "1h" : "5m"])
+    }
     if (turn.role !== "system") take(turn.index, turn.options)
     if (turn.role === "ai") for (const { answer } of turn.calls) take(answer.index, answer.options)
-  }
-  return marks
+  })
+  return (turns: ReadonlyArray<Turn>): ReadonlyMap<number, "5m" | "1h"> => new Map(find(turns).output)
 }
 
 /** Writes content of a message, whose documents may be cited if its options say so. */

@@ -1,5 +1,6 @@
 /** The beta feature of conversations with files that Anthropic stores. */
 import type { Message } from "../../../core/Message.ts"
+import { makeFold } from "../turn/fold.ts"
 
 /** The name of the feature. */
 export const filesBeta = "files-api-2025-04-14"
@@ -9,15 +10,8 @@ const isFile = (block: Message["content"][number]): boolean =>
 
 /** Makes a memory that reports whether a conversation has ids of files. It looks at new messages only. */
 export const makeFilesWatch = () => {
-  let count = 0
-  let last: Message | undefined
-  let has = false
-  return (messages: ReadonlyArray<Message>): boolean => {
-    const isGrown = count > 0 && messages[count - 1] === last
-    const fresh = isGrown ? messages.slice(count) : messages
-    has = (isGrown && has) || fresh.some(({ content }) => content.some(isFile))
-    count = messages.length
-    last = messages.at(-1)
-    return has
-  }
+  const find = makeFold<Message, true>((found, { content }) => {
+    if (content.some(isFile)) found.push(true)
+  })
+  return (messages: ReadonlyArray<Message>): boolean => find(messages).output.length > 0
 }

@@ -2,8 +2,11 @@
  * Writes the messages of a request from a normalised history: roles alternate, results come first in the turn after
  * their calls, and thinking stays in place.
  */
+import type { ToolChange } from "../../../core/ChatModel.ts"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
+import { withChanges } from "../turn/changes.ts"
 import { placeholders } from "../turn/dialect.ts"
+import { type Folded, makeFold } from "../turn/fold.ts"
 import type { AiTurn, AnsweredCall, Turn } from "../turn/normalize.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { ownData, saidPart, shownPart, shownParts } from "./content.ts"
@@ -100,17 +103,24 @@ interface SpokenParts {
   readonly user: ReadonlyArray<Part>
 }
 
+/** The ids of a block of Anthropic's own tools. */
 interface ToolPairing {
   readonly asked?: string | undefined
   readonly answered?: string | undefined
 }
 
-/** The ids that a turn's blocks of Anthropic's own tools have, in order. */
-const verbatimIds = (turn: Turn): ReadonlyArray<ToolPairing> => {
-  const layout = turn.role === "ai" ? layoutOf(turn) : []
-  return layout.flatMap((item) =>
+/** A turn with blocks of Anthropic's own tools, and their ids in order. */
+interface PairedTurn {
+  readonly turn: AiTurn
+  readonly ids: ReadonlyArray<ToolPairing>
+}
+
+const findPairs = (found: Array<PairedTurn>, turn: Turn): void => {
+  if (turn.role !== "ai") return
+  const ids = layoutOf(turn).flatMap((item) =>
     typeof item === "string" ? [] : [{ asked: askedBy(item), answered: answeredBy(item) }]
   )
+  if (ids.length > 0) found.push({ turn, ids })
 }
 
 /**
@@ -118,23 +128,22 @@ const verbatimIds = (turn: Turn): ReadonlyArray<ToolPairing> => {
  * both, except in a paused turn and for calls of a running tool.
  */
 const unpaired = (
-  turns: ReadonlyArray<Turn>,
-  idsOf: (turn: Turn) => ReadonlyArray<ToolPairing>
+  paired: ReadonlyArray<PairedTurn>,
+  last: Turn | undefined
 ): ReadonlyMap<Turn, ReadonlySet<string>> => {
-  const open = new Map<string, Turn>()
+  const open = new Map<string, AiTurn>()
   const unpairedIds = new Map<Turn, Set<string>>()
-  const leave = (turn: Turn | undefined, id: string): void => {
+  const leave = (turn: AiTurn | undefined, id: string): void => {
     if (turn !== undefined) unpairedIds.set(turn, (unpairedIds.get(turn) ?? new Set()).add(id))
   }
-  for (const turn of turns) {
-    for (const { answered, asked } of idsOf(turn)) {
+  for (const { ids, turn } of paired) {
+    for (const { answered, asked } of ids) {
       if (asked !== undefined) {
         leave(open.get(asked), asked)
         open.set(asked, turn)
       } else if (answered !== undefined && !open.delete(answered)) leave(turn, answered)
     }
   }
-  const last = turns.at(-1)
   const calls = last?.role === "ai" ? last.calls : []
   const running = new Set(calls.map((call) => callerOf(call)?.["tool_id"]))
   // A search of Anthropic's that was asked for beside calls is answered with the results of the calls.
@@ -146,24 +155,36 @@ const unpaired = (
 
 const nothing: ReadonlySet<string> = new Set()
 
-/** Messages that were written, by the parts with which they end: their text is kept by their identity. */
-const begunWith = new WeakMap<ReadonlyArray<Part>, Message>()
-const continuedWith = new WeakMap<ReadonlyArray<Part>, { readonly before: Message; readonly whole: Message }>()
-
-const beginMessage = (role: Message["role"], content: ReadonlyArray<Part>): Message => {
-  const cachedMessage = begunWith.get(content)
-  if (cachedMessage?.role === role) return cachedMessage
-  const message: Message = { role, content }
-  begunWith.set(content, message)
-  return message
+/** A turn without the blocks of Anthropic's tools in `ids`. */
+interface CutTurn {
+  readonly turn: Turn
+  readonly ids: ReadonlySet<string>
 }
 
-const continued = (before: Message, content: ReadonlyArray<Part>): Message => {
-  const cachedPair = continuedWith.get(content)
-  if (cachedPair?.before === before) return cachedPair.whole
-  const whole: Message = { role: before.role, content: [...before.content, ...content] }
-  continuedWith.set(content, { before, whole })
-  return whole
+type Item = Turn | CutTurn | ToolChange
+
+/** Makes the cutter of one session. A turn that is cut in the same way is the same item. */
+const makeCutter = () => {
+  const cuts = new WeakMap<Turn, CutTurn>()
+  return (item: Turn | ToolChange, unpairedIds: ReadonlyMap<Turn, ReadonlySet<string>>): Item => {
+    const ids = "role" in item ? unpairedIds.get(item) : undefined
+    if (ids === undefined || !("role" in item)) return item
+    const last = cuts.get(item)
+    if (last !== undefined && [...last.ids].join() === [...ids].join()) return last
+    const cut: CutTurn = { turn: item, ids }
+    cuts.set(item, cut)
+    return cut
+  }
+}
+
+const turnOf = (item: Item | undefined): Turn | undefined =>
+  item === undefined || "after" in item ? undefined : "turn" in item ? item.turn : item
+
+const say = (messages: Array<Message>, role: Message["role"], content: ReadonlyArray<Part>): void => {
+  if (content.length === 0) return
+  const last = messages[messages.length - 1]
+  if (last?.role === role) messages[messages.length - 1] = { role, content: [...last.content, ...content] }
+  else messages.push({ role, content })
 }
 
 const encodeTurn = (turn: Turn, names: ToolNames, unpairedIds: ReadonlySet<string>): SpokenParts => {
@@ -183,6 +204,32 @@ export interface Place {
   readonly block: number
 }
 
+/** Finds the last block of a message of the history, by its index. */
+const placeOf = (
+  index: number,
+  items: ReadonlyArray<Item>,
+  { ends, lasts, output }: Folded<Message>,
+  speeches: WeakMap<Item, SpokenParts>
+): Place | undefined => {
+  const at = items.findLastIndex((item) => {
+    const own = turnOf(item)?.index ?? -1
+    return own >= 0 && own <= index
+  })
+  const [item, end = 0] = [items[at], ends[at]]
+  const turn = turnOf(item)
+  const parts = item === undefined ? undefined : speeches.get(item)
+  if (turn === undefined || parts === undefined) return undefined
+  const length = lasts[at]?.content.length ?? 0
+  const call = turn.role === "ai" ? turn.calls.findIndex(({ answer }) => answer.index === index) : -1
+  if (turn.index !== index && call < 0) return undefined
+  if (call >= 0) return { message: end - 1, block: length - parts.user.length + call }
+  if (turn.role !== "ai" || parts.user.length === 0) return { message: end - 1, block: length - 1 }
+  // The results are in a message of their own, unless the model said nothing before them.
+  const message = parts.assistant.length > 0 ? end - 2 : (ends[at - 1] ?? 0) - 1
+  const own = parts.assistant.length > 0 ? output[message] : lasts[at - 1]
+  return { message, block: (own?.content.length ?? 0) - 1 }
+}
+
 export interface EncodedHistory {
   readonly messages: ReadonlyArray<Message>
   /** The last block of each message of the history that is asked for, by its index. */
@@ -190,64 +237,49 @@ export interface EncodedHistory {
 }
 
 /**
- * Makes an encoder for one session. A turn that it has seen is not encoded again: the normaliser keeps the identity of
+ * Makes an encoder for one session. It encodes the turns that changed since the request before: the normaliser keeps the identity of
  * turns. `wanted` are indices of the history of which the place is asked.
  */
-export const makeHistoryEncoder = () => {
-  let cache = new WeakMap<Turn, SpokenParts & { readonly unpairedKey: string }>()
-  const ids = new WeakMap<Turn, ReadonlyArray<ToolPairing>>()
-  let namesKey: ToolNames | undefined
+export const makeHistoryEncoder = (writeChange: (change: ToolChange, names: ToolNames) => ReadonlyArray<Part>) => {
+  const pairsOf = makeFold(findPairs)
+  const cut = makeCutter()
+  const speeches = new WeakMap<Item, SpokenParts>()
+  const encode = makeFold<Item, Message, ToolNames>((messages, item, { before, key: names }) => {
+    if ("after" in item) {
+      const parts = writeChange(item, names)
+      // Changes behind one turn are one message.
+      if (before !== undefined && "after" in before) say(messages, "system", parts)
+      else if (parts.length > 0) messages.push({ role: "system", content: parts })
+      return
+    }
+    const [turn, ids] = "turn" in item ? [item.turn, item.ids] : [item, nothing]
+    const parts = encodeTurn(turn, names, ids)
+    speeches.set(item, parts)
+    say(messages, "assistant", parts.assistant)
+    say(messages, "user", parts.user)
+  })
 
   return (
     turns: ReadonlyArray<Turn>,
     names: ToolNames,
-    wanted: ReadonlySet<number>,
-    changesOf: (turn: Turn) => ReadonlyArray<Part>
+    wanted: ReadonlyArray<number>,
+    changes: ReadonlyMap<Turn, ReadonlyArray<ToolChange>>
   ): EncodedHistory => {
-    if (names !== namesKey) {
-      cache = new WeakMap()
-      namesKey = names
-    }
-    const messages: Array<Message> = []
+    const unpairedIds = unpaired(pairsOf(turns).output, turns.at(-1))
+    const changed = withChanges(turns, changes)
+    const items = unpairedIds.size === 0 ? changed : changed.map((item) => cut(item, unpairedIds))
+    const encoded = encode(items, names)
+    const messages = [...encoded.output]
     const places = new Map<number, Place>()
-    const say = (role: Message["role"], content: ReadonlyArray<Part>): void => {
-      if (content.length === 0) return
-      const last = messages[messages.length - 1]
-      if (last?.role === role) messages[messages.length - 1] = continued(last, content)
-      else messages.push(beginMessage(role, content))
-    }
-    const markPlace = (index: number, back = 0): void => {
-      const message = messages.length - 1
-      const block = (messages[message]?.content.length ?? 0) - 1 - back
-      if (wanted.has(index) && block >= 0) places.set(index, { message, block })
-    }
-    const idsOf = (turn: Turn): ReadonlyArray<ToolPairing> => {
-      const own = ids.get(turn) ?? verbatimIds(turn)
-      ids.set(turn, own)
-      return own
-    }
-    const unpairedIds = unpaired(turns, idsOf)
-    for (const turn of turns) {
-      const turnIds = unpairedIds.get(turn) ?? nothing
-      const key = [...turnIds].join()
-      const before = cache.get(turn)
-      const parts = before?.unpairedKey === key ? before : { ...encodeTurn(turn, names, turnIds), unpairedKey: key }
-      cache.set(turn, parts)
-      say("assistant", parts.assistant)
-      if (turn.role === "ai" && wanted.size > 0) markPlace(turn.index)
-      say("user", parts.user)
-      const changes = changesOf(turn)
-      if (changes.length > 0) messages.push(beginMessage("system", changes))
-      if (wanted.size === 0) continue
-      if (turn.role !== "ai") markPlace(turn.index)
-      else
-        turn.calls.forEach(({ answer }, at) => {
-          if (answer.index !== undefined) markPlace(answer.index, parts.user.length - 1 - at)
-        })
+    for (const index of wanted) {
+      const place = placeOf(index, items, encoded, speeches)
+      if (place !== undefined && place.message >= 0 && place.block >= 0) places.set(index, place)
     }
     const last = messages.findLast(({ role }) => role !== "system")
     // A turn in which Anthropic's own tools were paused goes on when it is sent back as it is.
-    if (last?.role !== "user" && last?.content.some(isVerbatim) !== true) say("user", [shownPart(placeholders.goOn)])
+    if (last?.role !== "user" && last?.content.some(isVerbatim) !== true) {
+      say(messages, "user", [shownPart(placeholders.goOn)])
+    }
     return { messages, places }
   }
 }

@@ -20,7 +20,7 @@ import { makeToolNames, type ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
 import { withBreakpoints } from "./cache.ts"
 import { namesOf } from "./clientTools.ts"
-import { dialect, marksOf } from "./content.ts"
+import { dialect, makeMarksFinder } from "./content.ts"
 import { filesBeta, makeFilesWatch } from "./filesBeta.ts"
 import { makeHistoryEncoder } from "./history.ts"
 import type { Profile } from "./models.ts"
@@ -240,7 +240,6 @@ const settingsOf = ({ settings: own }: Encoding, request: ModelRequest) => {
 export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Result.Result<EncodedRequest, string>) => {
   const { fields, model, remote } = encoding
   const normalize = makeNormalizer(dialect(remote))
-  const encodeHistory = makeHistoryEncoder()
   const outputOf = makeOutputRequests()
   const ttl = cacheTtl(encoding.settings)
   const provided = encoding.settings.serverTools ?? []
@@ -249,7 +248,10 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
   let names = makeToolNames([], nameLength)
   let wireTools: ReadonlyArray<Tool> = []
   const hasFiles = makeFilesWatch()
-  const writeChange = makeChangeWriter((tool, own) => toolOf(tool, own, { isStrict: false, serverTools: provided }))
+  const marksOf = makeMarksFinder()
+  const encodeHistory = makeHistoryEncoder(
+    makeChangeWriter((tool, own) => toolOf(tool, own, { isStrict: false, serverTools: provided }))
+  )
   const isStrict = encoding.settings.strictTools === true && encoding.profile.structuredOutput === "native"
 
   return (fullRequest) => {
@@ -265,9 +267,7 @@ export const makeEncoder = (encoding: Encoding): ((request: ModelRequest) => Res
     const hints = ttl === undefined ? [] : request.cacheHints
     const marks = marksOf(turns)
     const changes = changesBehind(turns, request)
-    const { messages, places } = encodeHistory(turns, names, new Set([...hints, ...marks.keys()]), (turn) =>
-      (changes.get(turn) ?? []).flatMap((change) => writeChange(change, names))
-    )
+    const { messages, places } = encodeHistory(turns, names, [...hints, ...marks.keys()], changes)
     const { isParallel, parameters, settings } = settingsOf(encoding, request)
     const wished = thinkingOf({ ...encoding, settings })
     const thinking = canThink(wished.thinking, messages) ? wished.thinking : undefined

@@ -10,8 +10,9 @@ import { overlay, type WireNames } from "../openai/parameters.ts"
 import { toolSchema } from "../schema/toolSchema.ts"
 import { narrow, type SimpleRequest } from "../turn/choice.ts"
 import { dataOf, type Dialect, type GivenContent } from "../turn/dialect.ts"
+import { makeFold } from "../turn/fold.ts"
 import { arrange } from "../turn/layout.ts"
-import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
+import { type AiTurn, type AnsweredCall, makeNormalizer, type Turn } from "../turn/normalize.ts"
 import type { Losses } from "../turn/session.ts"
 import { textOfFile } from "../turn/textFile.ts"
 import { budgetOf, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
@@ -131,15 +132,11 @@ const makeTurnWriter = (settings: Settings) => {
   }
 }
 
-/** Merges messages of one role, because roles must alternate: results and a following human turn are one message. */
-const alternating = (messages: ReadonlyArray<Message>): Array<Message> => {
-  const merged: Array<Message> = []
-  for (const message of messages) {
-    const last = merged.at(-1)
-    if (last?.role !== message.role) merged.push(message)
-    else merged[merged.length - 1] = { ...last, content: [...last.content, ...message.content] }
-  }
-  return merged
+/** Adds a message. Roles must alternate, so results and a following human turn are one message. */
+const addMessage = (messages: Array<Message>, message: Message): void => {
+  const last = messages.at(-1)
+  if (last?.role !== message.role) messages.push(message)
+  else messages[messages.length - 1] = { ...last, content: [...last.content, ...message.content] }
 }
 
 const wireNames: WireNames = {
@@ -277,7 +274,10 @@ const withPlea = (messages: Array<Message>, plea: string): void => {
 export const makeWriter = (settings: Settings) => {
   const { cache, family, model, serverTools } = settings
   const normalize = makeNormalizer(dialectOf(family))
-  const write = rememberTurns(makeTurnWriter(settings))
+  const writeTurn = makeTurnWriter(settings)
+  const write = makeFold<Turn, Message, ToolNames>((messages, turn, { key }) => {
+    for (const message of writeTurn(turn, key)) addMessage(messages, message)
+  })
   const thinking = (level: ThinkingLevel): JsonObject => thinkingOf(settings, level)
   const caches = cache !== "off" && family.caches !== "none"
   let offered: ReadonlyArray<ToolDefinition> = []
@@ -298,7 +298,7 @@ export const makeWriter = (settings: Settings) => {
     else if (calls && offered.length === 0) offer(calledIn(turns).map(forgotten))
     const own = request.tools.length > 0 || calls ? specs : []
     const tools = [...(request.purpose === "turn" ? serverTools : []), ...own]
-    const messages = alternating(turns.flatMap((turn) => write(turn, names)))
+    const messages = [...write(turns, names).output]
     const prompt = [request.systemPrompt, ...system].flatMap((text): ReadonlyArray<Part> =>
       text.trim() === "" ? [] : [{ text: wellFormed(text) }]
     )

@@ -10,7 +10,7 @@ import { choiceOf } from "../turn/choice.ts"
 import { dataOf, type Dialect, type ModelContent, type GivenContent } from "../turn/dialect.ts"
 import { inlineOf } from "../turn/inline.ts"
 import { arrange } from "../turn/layout.ts"
-import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
+import { type AiTurn, type AnsweredCall, makeNormalizer, makeTurnsWriter, type Turn } from "../turn/normalize.ts"
 import type { Losses } from "../turn/session.ts"
 import { textOfFile } from "../turn/textFile.ts"
 import {
@@ -208,7 +208,7 @@ export const makeWriter = (settings: Settings) => {
   const normalize = makeNormalizer(dialect)
   const toolbox = makeToolbox("openai")
   const outputFormat = makeOutputFormat()
-  const write = rememberTurns((turn, names: ToolNames) => contentsOf(turn, names, model))
+  const write = makeTurnsWriter((turn: Turn, names: ToolNames) => contentsOf(turn, names, model))
   const thinking = (level: ThinkingLevel): JsonObject => thinkingOf(settings, level)
   const thinks =
     settings.efforts?.length === 0 ? {} : { generationConfig: { thinkingConfig: { includeThoughts: true } } }
@@ -237,7 +237,7 @@ export const makeWriter = (settings: Settings) => {
     return Result.map(overlay([thinks, ...thinkingLayers, formatLayer, config], wireNames, reserved), (parameters) => ({
       body: {
         ...parameters,
-        contents: turns.flatMap((turn) => write(turn, names)),
+        contents: [...write(turns, names).output],
         ...(text === "" ? {} : { systemInstruction: { parts: [{ text }] } }),
         ...(tools.length === 0 ? {} : { tools })
       },

@@ -8,7 +8,7 @@ import { overlay } from "../openai/parameters.ts"
 import { makeToolbox } from "../openai/schemas.ts"
 import { narrow, type SimpleRequest } from "../turn/choice.ts"
 import { dataOf, type Dialect, placeholders, type GivenContent } from "../turn/dialect.ts"
-import { type AiTurn, keepLast, makeNormalizer, mergeTurns, rememberTurns, type Turn } from "../turn/normalize.ts"
+import { type AiTurn, keepLast, makeMerger, makeNormalizer, makeTurnsWriter, type Turn } from "../turn/normalize.ts"
 import type { Losses } from "../turn/session.ts"
 import { textOfFile } from "../turn/textFile.ts"
 import { budgetOf, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
@@ -162,13 +162,14 @@ export const makeWriter = (settings: Settings) => {
   const toolbox = makeToolbox("openai")
   const systemMessage = keepLast((content: string): JsonObject => ({ role: "system", content }))
   const think = (level: ThinkingLevel): JsonObject => thinkOf(settings, level)
-  const write = rememberTurns((turn, toolNames: ToolNames) => messagesOf(turn, settings, toolNames))
+  const mergeTurns = makeMerger(isSaid)
+  const write = makeTurnsWriter((turn: Turn, toolNames: ToolNames) => messagesOf(turn, settings, toolNames))
 
   return (fullRequest: ModelRequest): Result.Result<OllamaRequest, string> => {
     const request = narrow(fullRequest)
     const { definitions, names: toolNames } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
-    const conversation = mergeTurns(turns.filter(isSaid)).flatMap((turn) => write(turn, toolNames))
+    const conversation = [...write(mergeTurns(turns).output, toolNames).output]
     if (conversation.length === 0) conversation.push({ role: "user", content: placeholders.emptyMessage.text })
     const prompt = [wellFormed(request.systemPrompt), ...system].filter((text) => text !== "").join("\n\n")
     const forced = forcedOf(request)
@@ -189,7 +190,7 @@ export const makeWriter = (settings: Settings) => {
       body: {
         ...parameters,
         model: settings.model,
-        messages: prompt === "" ? conversation : [systemMessage(prompt), ...conversation],
+        messages: prompt === "" ? conversation : [systemMessage(prompt)].concat(conversation),
         ...(tools.length === 0 ? {} : { tools }),
         stream: true
       },

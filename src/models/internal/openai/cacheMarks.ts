@@ -37,7 +37,7 @@ const placesOf = (messages: ReadonlyArray<ChatCompletionMessageParam>): Readonly
 /** Marks a conversation. A message without text passes its mark to the message before. */
 export const markConversation = (
   messages: ReadonlyArray<ChatCompletionMessageParam>
-): ReadonlyArray<ChatCompletionMessageParam> => {
+): Array<ChatCompletionMessageParam> => {
   const marked = [...messages]
   for (const place of new Set(placesOf(messages))) {
     for (let at = place; at >= 0; at--) {

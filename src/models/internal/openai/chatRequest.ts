@@ -18,15 +18,8 @@ import type { JsonObject } from "../../../core/Json.ts"
 import type { Ways } from "../servers/servers.ts"
 import { narrow, type SimpleRequest } from "../turn/choice.ts"
 import { dataOf, type Dialect, placeholders, type GivenContent } from "../turn/dialect.ts"
-import {
-  type AiTurn,
-  type AnsweredCall,
-  keepLast,
-  makeNormalizer,
-  mergeTurns,
-  rememberTurns,
-  type Turn
-} from "../turn/normalize.ts"
+import { makeFold } from "../turn/fold.ts"
+import { type AiTurn, type AnsweredCall, keepLast, makeMerger, makeNormalizer, type Turn } from "../turn/normalize.ts"
 import { textOfFile } from "../turn/textFile.ts"
 import { askedEffort, type Effort, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
@@ -208,12 +201,13 @@ const messagesOf = (
   }
 }
 
-/** Inserts an assistant message between tool results and a human turn, for servers that reject a human turn there. */
-const answeredFirst = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> =>
-  turns.flatMap((turn, index) => {
-    const before = turns[index - 1]
-    return turn.role === "human" && before?.role === "ai" && before.calls.length > 0 ? [filler, turn] : [turn]
-  })
+/** Reports whether a human turn follows tool results. Some servers reject it there, without words of the model between. */
+const isAfterTools = (turn: Turn, before: Turn | undefined): boolean =>
+  turn.role === "human" && before?.role === "ai" && before.calls.length > 0
+
+/** The id of a recording is known for a time, so such a turn is written anew. */
+const isFixed = (turn: Turn): boolean =>
+  turn.role !== "ai" || !turn.content.some((block) => block.type === "text" && block.media !== undefined)
 
 const filler: AiTurn = {
   role: "ai",
@@ -237,12 +231,11 @@ export const makeChatWriter = (settings: ChatSettings) => {
     maxOutputTokens: ways.maxTokens,
     reasoningEffort: "reasoning_effort"
   }
-  const writeOnce = rememberTurns((turn, names: ToolNames) => messagesOf(turn, settings, names))
-  // The id of a recording is known for a time, so such a turn is written anew.
-  const write = (turn: Turn, names: ToolNames) =>
-    turn.role === "ai" && turn.content.some((block) => block.type === "text" && block.media !== undefined)
-      ? messagesOf(turn, settings, names)
-      : writeOnce(turn, names)
+  const mergeTurns = makeMerger(isSaid)
+  const write = makeFold<Turn, ChatCompletionMessageParam, ToolNames>((messages, turn, { before, key }) => {
+    if (!ways.humanAfterTools && isAfterTools(turn, before)) messages.push(...messagesOf(filler, settings, key))
+    messages.push(...messagesOf(turn, settings, key))
+  }, isFixed)
   const thinking = (level: ThinkingLevel): JsonObject => thinkingFields(ways.thinking, level, settings.efforts)
   const systemMessage = keepLast((content: string): ChatCompletionMessageParam => ({ role: "system", content }))
   const toolsOf = keepLast((definitions: Definitions) =>
@@ -253,10 +246,7 @@ export const makeChatWriter = (settings: ChatSettings) => {
     const request = narrow(fullRequest)
     const { definitions, names, restoreCall } = toolbox(request.tools)
     const { damaged, system, turns } = normalize(request.messages)
-    const mergedTurns = mergeTurns(turns.filter(isSaid))
-    const conversation = (ways.humanAfterTools ? mergedTurns : answeredFirst(mergedTurns)).flatMap((turn) =>
-      write(turn, names)
-    )
+    const conversation = [...write(mergeTurns(turns).output, names).output]
     const plea = ways.forcedTools ? undefined : pleaOf(request, names)
     if (plea !== undefined) plead(conversation, plea)
     if (conversation.length === 0) conversation.push({ role: "user", content: placeholders.emptyMessage.text })
@@ -269,11 +259,11 @@ export const makeChatWriter = (settings: ChatSettings) => {
     const thinkingLayers = withThinking(layers, thinking)
     return Result.map(overlay([...usage, ...thinkingLayers], wireNames, reserved), (parameters) => {
       const tools = toolsOf(definitions)
-      const messages: ReadonlyArray<ChatCompletionMessageParam> =
-        prompt === "" ? conversation : [systemMessage(prompt), ...conversation]
+      const messages: Array<ChatCompletionMessageParam> =
+        prompt === "" ? conversation : [systemMessage(prompt)].concat(conversation)
       const body = Object.assign({}, parameters, {
         model: settings.model,
-        messages: [...(settings.isMarked === true ? markConversation(messages) : messages)],
+        messages: settings.isMarked === true ? markConversation(messages) : messages,
         ...(tools.length === 0 ? {} : { tools, ...(plea === undefined ? choice(request, names) : {}) }),
         stream: true as const
       })

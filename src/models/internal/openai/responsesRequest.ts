@@ -12,10 +12,11 @@ import { type ModelRequest, type ToolChange, turnPurpose } from "../../../core/C
 import type * as Content from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import * as Message from "../../../core/Message.ts"
-import { changesBehind } from "../turn/changes.ts"
+import { changesBehind, withChanges } from "../turn/changes.ts"
 import { choiceOf } from "../turn/choice.ts"
 import { dataOf, type Dialect, placeholders, type GivenContent } from "../turn/dialect.ts"
-import { type AiTurn, type AnsweredCall, makeNormalizer, rememberTurns, type Turn } from "../turn/normalize.ts"
+import { makeFold } from "../turn/fold.ts"
+import { type AiTurn, type AnsweredCall, makeNormalizer, makeTurnsWriter, type Turn } from "../turn/normalize.ts"
 import { askedEffort, type Effort, effortOf, isUnheard, type ThinkingLevel, withThinking } from "../turn/thinking.ts"
 import type { ToolNames } from "../turn/toolNames.ts"
 import { wellFormed } from "../turn/wellFormed.ts"
@@ -302,6 +303,23 @@ const didReason = (turn: Turn, settings: ResponsesSettings): boolean =>
   turn.data?.["model"] === settings.model &&
   (turn.data["reasons"] === true || turn.content.some((block) => block.type === "reasoning"))
 
+/** The items behind the answer before: the results of its calls, and the messages since. */
+const inputSince = (
+  turns: ReadonlyArray<Turn>,
+  count: number,
+  writing: HistoryWriting,
+  changes: ReadonlyMap<Turn, ReadonlyArray<ToolChange>>
+): ReadonlyArray<ResponseInputItem> => {
+  const isBefore = ({ index }: Turn): boolean => index >= 0 && index < count
+  const last = turns.findLastIndex(isBefore)
+  return turns.slice(Math.max(0, last)).flatMap((turn) => {
+    const changed = (changes.get(turn) ?? []).flatMap(changeItems)
+    if (!isBefore(turn)) return [...itemsOf(turn, writing), ...changed]
+    const isAnswer = turn.role === "ai" && turn.index === count - 1
+    return isAnswer ? [...turn.calls.map((call) => answer(call, true)), ...changed] : []
+  })
+}
+
 /**
  * Makes the writer of one session. It reuses written items while the history and the tools stay the same. It fails with
  * the name of a reserved parameter.
@@ -311,9 +329,14 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
   const toolbox = makeToolbox("openai", settings.strictTools)
   const outputFormat = makeOutputFormat()
   const writeFor = (isStored: boolean) =>
-    rememberTurns((turn, toolNames: ToolNames) => itemsOf(turn, { settings, toolNames, isStored }))
+    makeTurnsWriter((item: Turn | ToolChange, toolNames: ToolNames) =>
+      "role" in item ? itemsOf(item, { settings, toolNames, isStored }) : changeItems(item)
+    )
   const findPrevious = makePrevious(settings.provider)
   const [writeStored, writeForgotten] = [writeFor(true), writeFor(false)]
+  const findReasons = makeFold<Turn, true>((found, turn) => {
+    if (didReason(turn, settings)) found.push(true)
+  })
 
   const thinking = (level: ThinkingLevel): JsonObject => {
     const { efforts } = settings
@@ -321,33 +344,17 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
     return effort === undefined ? {} : { reasoning: { effort } }
   }
 
-  /** The items behind the answer before: the results of its calls, and the messages since. */
-  const inputSince = (
-    turns: ReadonlyArray<Turn>,
-    count: number,
-    write: (turn: Turn) => ReadonlyArray<ResponseInputItem>,
-    changesOf: (turn: Turn) => ReadonlyArray<ResponseInputItem>
-  ) =>
-    turns.flatMap((turn) => {
-      if (turn.role === "ai" && turn.index === count - 1) {
-        return [...turn.calls.map((call) => answer(call, true)), ...changesOf(turn)]
-      }
-      return turn.index >= 0 && turn.index < count ? [] : write(turn)
-    })
-
   return (request: ModelRequest): Result.Result<PreparedRequest<ResponseCreateParamsStreaming>, string> => {
     const { definitions, names: toolNames, restoreCall } = toolbox(request.tools)
     const serverTools = request.purpose === turnPurpose ? (settings.serverTools ?? []) : []
     const hosted = hostedCalls(serverTools, request.tools)
     const { damaged, turns } = normalize(request.messages)
-    const reasons = settings.reasons || turns.findLast((turn) => didReason(turn, settings)) !== undefined
+    const reasons = settings.reasons || findReasons(turns).output.length > 0
     const layers = [...settings.parameters, request.parameters]
     const isStored = layers.findLast(({ store }) => store !== undefined)?.["store"] !== false
     const writeItems = isStored ? writeStored : writeForgotten
     const changes = changesBehind(turns, request)
-    const changesOf = (turn: Turn) => (changes.get(turn) ?? []).flatMap(changeItems)
-    const write = (turn: Turn) => [...writeItems(turn, toolNames), ...changesOf(turn)]
-    const input = turns.flatMap(write)
+    const input = [...writeItems(withChanges(turns, changes), toolNames).output]
     if (input.length === 0) input.push({ role: "user", content: placeholders.emptyMessage.text })
     const { format, lost, restore } = outputFormat(request.outputSchema)
     const text = format === undefined ? [] : [{ text: { format: { type: "json_schema", ...format } } }]
@@ -382,7 +389,7 @@ export const makeResponsesWriter = (settings: ResponsesSettings) => {
       const news = isNew
         ? {
             ...body,
-            input: inputSince(turns, previous.count, write, changesOf),
+            input: inputSince(turns, previous.count, { settings, toolNames, isStored }, changes),
             previous_response_id: previous.id
           }
         : body

@@ -10,6 +10,13 @@ const endOf = (turn: Turn): number =>
 
 const none: ReadonlyMap<Turn, ReadonlyArray<ToolChange>> = new Map()
 
+/** Puts changes behind their turns. */
+export const withChanges = (
+  turns: ReadonlyArray<Turn>,
+  changes: ReadonlyMap<Turn, ReadonlyArray<ToolChange>>
+): ReadonlyArray<Turn | ToolChange> =>
+  changes.size === 0 ? turns : turns.flatMap((turn) => [turn, ...(changes.get(turn) ?? [])])
+
 /** Finds the turn of each change. */
 export const changesBehind = (
   turns: ReadonlyArray<Turn>,

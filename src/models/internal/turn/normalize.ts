@@ -17,6 +17,7 @@ import {
   saidOf,
   type GivenContent
 } from "./dialect.ts"
+import { makeFold } from "./fold.ts"
 import { isSound, nameOf } from "./media.ts"
 import { wellFormed, wellFormedObject } from "./wellFormed.ts"
 
@@ -192,16 +193,23 @@ interface Mark {
 
 const filler = (content: GivenContent): HumanTurn => ({ role: "human", content: [content], index: -1 })
 
+/** Turns that stay the same in each request: writers compare turns by identity. */
+const fillers = {
+  empty: filler(placeholders.emptyMessage),
+  cut: filler(placeholders.cutHistory),
+  goOn: filler(placeholders.goOn)
+}
+
 /** Puts in the human turns that the provider insists on; a turn that the provider paused is continued as it is. */
 const bounded = (turns: ReadonlyArray<Turn>, dialect: Dialect): ReadonlyArray<Turn> => {
-  const first = turns.find((turn) => turn.role !== "system")
-  if (first === undefined) return [...turns, filler(placeholders.emptyMessage)]
+  const first = turns.findIndex((turn) => turn.role !== "system")
+  if (first < 0) return [...turns, fillers.empty]
   const last = turns.at(-1)
-  const before = dialect.humanFirst && first.role === "ai" ? [filler(placeholders.cutHistory)] : []
+  const all = [...turns]
+  if (dialect.humanFirst && turns[first]?.role === "ai") all.splice(first, 0, fillers.cut)
   const ends = last?.role !== "ai" || last.calls.length > 0 || last.stopReason === "pause"
-  const after = dialect.humanLast && !ends ? [filler(placeholders.goOn)] : []
-  const at = turns.indexOf(first)
-  return [...turns.slice(0, at), ...before, ...turns.slice(at), ...after]
+  if (dialect.humanLast && !ends) all.push(fillers.goOn)
+  return all
 }
 
 /**
@@ -246,19 +254,19 @@ export const makeNormalizer = (dialect: Dialect): ((history: ReadonlyArray<Messa
         }
       }
     }
-    if (dialect.systemMessages !== "fold")
-      return { system: [], turns: bounded(turns, dialect), damaged: damaged.map(({ name }) => name) }
-    const system = turns.flatMap((turn) => (turn.role === "system" ? [turn.text] : []))
-    return { system, turns: bounded(turns.slice(system.length), dialect), damaged: damaged.map(({ name }) => name) }
+    const names = damaged.map(({ name }) => name)
+    if (dialect.systemMessages !== "fold") return { system: [], turns: bounded(turns, dialect), damaged: names }
+    const system: Array<string> = []
+    // Folded system turns stand first.
+    for (const turn of turns) {
+      if (turn.role !== "system") break
+      system.push(turn.text)
+    }
+    return { system, turns: bounded(turns.slice(system.length), dialect), damaged: names }
   }
 }
 
-/** Pairs of turns that were joined, by the second one: the encoding of a turn is kept by its identity. */
-const joined = new WeakMap<Turn, { readonly first: Turn; readonly whole: Turn }>()
-
 const joinTurns = (first: Turn, second: Turn): Turn | undefined => {
-  const pair = joined.get(second)
-  if (pair?.first === first) return pair.whole
   if (first.role === "human" && second.role === "human") {
     return { ...first, content: [...first.content, ...second.content] }
   }
@@ -267,21 +275,15 @@ const joinTurns = (first: Turn, second: Turn): Turn | undefined => {
     : undefined
 }
 
-/** Joins turns of one role that follow each other, for providers that want the roles to alternate. */
-export const mergeTurns = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> => {
-  const merged: Array<Turn> = []
-  for (const turn of turns) {
-    const last = merged[merged.length - 1]
+/** Makes the merger of one session: it joins turns of one role that follow each other, and drops turns without content. */
+export const makeMerger = (isSaid: (turn: Turn) => boolean) =>
+  makeFold<Turn, Turn>((merged, turn) => {
+    if (!isSaid(turn)) return
+    const last = merged.at(-1)
     const whole = last?.role === turn.role ? joinTurns(last, turn) : undefined
-    if (last === undefined || whole === undefined) {
-      merged.push(turn)
-      continue
-    }
-    joined.set(turn, { first: last, whole })
-    merged[merged.length - 1] = whole
-  }
-  return merged
-}
+    if (whole === undefined) merged.push(turn)
+    else merged[merged.length - 1] = whole
+  })
 
 /** Makes a function that returns the same value as long as its argument stays the same. */
 export const keepLast = <Key, A>(make: (key: Key) => A): ((key: Key) => A) => {
@@ -292,15 +294,6 @@ export const keepLast = <Key, A>(make: (key: Key) => A): ((key: Key) => A) => {
   }
 }
 
-/** Caches the written form of turns until a turn or the names of the tools change. */
-export const rememberTurns = <Names, A>(write: (turn: Turn, names: Names) => ReadonlyArray<A>) => {
-  let cache = new WeakMap<Turn, ReadonlyArray<A>>()
-  let cachedNames: Names | undefined
-  return (turn: Turn, names: Names): ReadonlyArray<A> => {
-    if (cachedNames !== names) cache = new WeakMap()
-    cachedNames = names
-    const parts = cache.get(turn) ?? write(turn, names)
-    cache.set(turn, parts)
-    return parts
-  }
-}
+/** Makes the writer of the turns of one session. The turns are written anew with other names of the tools. */
+export const makeTurnsWriter = <Item, Names, A>(write: (item: Item, names: Names) => ReadonlyArray<A>) =>
+  makeFold<Item, A, Names>((output, item, { key }) => void output.push(...write(item, key)))

@@ -9,6 +9,7 @@ import { findMessageProblem } from "../../../core/ProviderOptions.ts"
 import { reservedParameter } from "../wire/errors.ts"
 import { makeSchemaWarner, makeThinkingWarner, warned } from "../wire/warned.ts"
 import { decodeTurn, type Sink, type TurnDecoder } from "./decodeTurn.ts"
+import { makeFold } from "./fold.ts"
 import { makeMediaWarner } from "./media.ts"
 import type { Effort, Efforts } from "./thinking.ts"
 
@@ -40,18 +41,15 @@ export type Write<Event> = (
 
 /** Refuses a request with a message whose provider options are wrong, such as a misspelt one. Each is checked once. */
 const makeOptionsCheck = (model: { readonly provider: string; readonly model: string }) => {
-  const checked = new WeakSet<Message>()
+  const problemsOf = makeFold<Message, string>((problems, { providerOptions }) => {
+    const problem = providerOptions === undefined ? undefined : findMessageProblem(providerOptions)
+    if (problem !== undefined) problems.push(problem)
+  })
   return ({ messages }: ModelRequest): ModelError | undefined => {
-    for (const message of messages) {
-      if (message.providerOptions === undefined || checked.has(message)) continue
-      const problem = findMessageProblem(message.providerOptions)
-      if (problem !== undefined) {
-        const detail = `providerOptions of a message: ${problem}`
-        return new ModelError({ ...model, reason: { _tag: "InvalidRequest" }, detail })
-      }
-      checked.add(message)
-    }
-    return undefined
+    const [problem] = problemsOf(messages).output
+    if (problem === undefined) return undefined
+    const detail = `providerOptions of a message: ${problem}`
+    return new ModelError({ ...model, reason: { _tag: "InvalidRequest" }, detail })
   }
 }
 

@@ -10,7 +10,7 @@ import {
   type AiTurn,
   type AnsweredCall,
   makeNormalizer,
-  rememberTurns,
+  makeTurnsWriter,
   type Turn
 } from "../../../internal/turn/normalize.ts"
 import { textOfFile } from "../../../internal/turn/textFile.ts"
@@ -122,7 +122,7 @@ export const makePromptWriter = (provider: string, reach: Reach) => {
     ]
   }
 
-  const write = rememberTurns((turn: Turn, names: ToolNames): ReadonlyArray<LanguageModelV4Message> => {
+  const write = makeTurnsWriter((turn: Turn, names: ToolNames): ReadonlyArray<LanguageModelV4Message> => {
     switch (turn.role) {
       // Folded into the prompt: the dialect leaves none.
       case "system":
@@ -140,17 +140,15 @@ export const makePromptWriter = (provider: string, reach: Reach) => {
 
   return (request: ModelRequest, names: ToolNames) => {
     const { damaged, system, turns } = normalize(request.messages)
-    const messages: LanguageModelV4Prompt = []
+    const { ends, output } = write(turns, names)
+    const messages: LanguageModelV4Prompt = [...output]
     const hints = new Set(request.cacheHints)
-    const last = turns.at(-1)
-    for (const turn of turns) {
-      const turnMessages = write(turn, names)
-      messages.push(...turnMessages)
-      const isHinted = turn === last || hints.has(turn.index)
-      const end = messages.at(-1)
-      if (mark !== undefined && isHinted && turnMessages.length > 0 && end !== undefined)
-        messages.splice(-1, 1, addMark(end))
-    }
+    turns.forEach((turn, at) => {
+      const [from = 0, end = 0] = [ends[at - 1], ends[at]]
+      const last = messages[end - 1]
+      const isHinted = at === turns.length - 1 || hints.has(turn.index)
+      if (isHinted && end > from && last !== undefined) messages[end - 1] = addMark(last)
+    })
     const text = [wellFormed(request.systemPrompt), ...system].filter((part) => part !== "").join("\n\n")
     if (text !== "") messages.unshift(addMark({ role: "system", content: text }))
     return { prompt: messages, damaged, container: containerOf(turns) }
