@@ -15,6 +15,7 @@ import { type Batches, serveAzure, serveClaude, serveOpenAi } from "./servers/ba
 const apiKey = Redacted.make("sk-canary-batch-0123456789")
 
 interface Quick {
+  readonly fetch?: typeof globalThis.fetch
   readonly limit?: number
   readonly window?: number
 }
@@ -58,6 +59,22 @@ const ask = (text: string) =>
       return last?._tag === "TurnDone" ? last.message : assert.fail("no turn")
     })
   )
+
+const isBegin = (input: Parameters<typeof fetch>[0], method: string | undefined): boolean =>
+  method?.toUpperCase() === "POST" &&
+  new URL(input instanceof Request ? input.url : input).pathname.endsWith("/batches")
+
+/** Requests whose first batch begins, and nobody learns its id. With `never`, the batch does not begin either. */
+const cutBegin = (way: "answer" | "never"): typeof globalThis.fetch => {
+  let isCut = false
+  return async (input, init) => {
+    const isFirst = !isCut && isBegin(input, init?.method)
+    isCut ||= isFirst
+    if (isFirst && way === "never") throw new TypeError("fetch failed")
+    const response = await fetch(input, init)
+    return isFirst ? Promise.reject(new TypeError("terminated")) : response
+  }
+}
 
 const until = (isSo: () => boolean) =>
   Effect.gen(function* () {
@@ -184,6 +201,52 @@ describe.each(Object.entries(providers))("batches of %s", (_, { cost, layer, pla
     }).pipe(Effect.provide(KeyValueStore.layerMemory))
   )
 
+  it.live("that begin without anybody learning their id are found, and are not paid twice", () =>
+    Effect.gen(function* () {
+      const server = yield* serve
+      const cut = layer(server, { fetch: cutBegin("answer") })
+      const texts = ["say a", "say b"]
+      const failures = yield* Effect.all(
+        texts.map((text) => Effect.flip(ask(text))),
+        { concurrency: "unbounded" }
+      ).pipe(Effect.provide(cut))
+      for (const { reason } of failures) assert.strictEqual(reason._tag, "Transport")
+      // Other programs began batches since: more than a page of them.
+      for (let at = 0; at < 3; at++) server.batches.push({ lines: [], input: `file-other_${at}`, looks: 0 })
+      const answers = yield* Effect.all(texts.map(ask), { concurrency: "unbounded" }).pipe(
+        Effect.provide(layer(server))
+      )
+      assert.deepStrictEqual(answers.map(Message.text), ["A", "B"])
+      assert.strictEqual(server.batches.length, 4)
+    }).pipe(Effect.provide(KeyValueStore.layerMemory))
+  )
+
+  it.live("that did not begin are asked for anew, also if another's batch is of the same size and time", () =>
+    Effect.gen(function* () {
+      const server = yield* serve
+      yield* Effect.flip(ask("say a")).pipe(Effect.provide(layer(server, { fetch: cutBegin("never") })))
+      assert.strictEqual(server.batches.length, 0)
+      const others = [{ id: "another", body: { input: "say x", messages: [] } }]
+      server.batches.push({ lines: others, input: "file-other_0", looks: 0 })
+      server.batches.push({ lines: [], input: "file-other_1", looks: 0, at: Date.now() - 3_600_000 })
+      server.batches.push({ lines: [], input: "file-other_2", looks: 0, at: Date.now() - 3_600_000 })
+      assert.strictEqual(Message.text(yield* ask("say a").pipe(Effect.provide(layer(server)))), "A")
+      assert.strictEqual(server.batches.length, 4)
+    }).pipe(Effect.provide(KeyValueStore.layerMemory))
+  )
+
+  it.live("that the provider refuses leave nothing in the store", () =>
+    Effect.gen(function* () {
+      const server = yield* serve
+      const fetch: typeof globalThis.fetch = async (input, init) =>
+        isBegin(input, init?.method)
+          ? Response.json({ error: { message: "no" } }, { status: 400 })
+          : globalThis.fetch(input, init)
+      yield* Effect.flip(ask("say a")).pipe(Effect.provide(layer(server, { fetch })))
+      assert.strictEqual(yield* (yield* KeyValueStore.KeyValueStore).size, 0)
+    }).pipe(Effect.provide(KeyValueStore.layerMemory))
+  )
+
   it.live("that the provider does not have any more are asked for anew", () =>
     Effect.gen(function* () {
       const server = yield* serve
@@ -289,6 +352,18 @@ describe("batches of Azure", () => {
     }).pipe(Effect.provide(KeyValueStore.layerMemory))
   )
 
+  it.live("are found if nobody learned their id", () =>
+    Effect.gen(function* () {
+      const server = yield* serveAzure
+      const options = { model: "gpt-5.4", apiKey, azure: azure(server), ...quick }
+      const cut = OpenAiChatModel.layerBatch({ ...options, fetch: cutBegin("answer") })
+      yield* Effect.flip(ask("say a")).pipe(Effect.provide(cut))
+      const answer = yield* ask("say a").pipe(Effect.provide(OpenAiChatModel.layerBatch(options)))
+      assert.strictEqual(Message.text(answer), "A")
+      assert.strictEqual(server.batches.length, 1)
+    }).pipe(Effect.provide(KeyValueStore.layerMemory))
+  )
+
   it.live("are refused with a dated API", () =>
     Effect.gen(function* () {
       const server = yield* serveAzure
@@ -305,33 +380,49 @@ describe("batches of Azure", () => {
 })
 
 /** Runs or resumes the run of a thread in a process of its own. */
-const runChild = (server: Batches, folder: string, diesAt: "answer" | "never") =>
+const runChild = (server: Batches, folder: string, provider: string, diesAt: "begun" | "answer" | "never") =>
   Effect.callback<string>((resume) => {
     const child = fileURLToPath(new URL("batch-child.ts", import.meta.url))
     execFile(
       process.execPath,
-      ["--conditions=@effect-deepagents/source", child, server.url, folder, diesAt],
-      { env: { PATH: process.env["PATH"] ?? "" }, timeout: 60_000 },
+      ["--conditions=@effect-deepagents/source", child, server.url, folder, provider, diesAt],
+      { env: { PATH: process.env["PATH"] ?? "" }, timeout: 110_000 },
       (error, stdout, stderr) => resume(Effect.succeed(error === null ? stdout.trim() : `${error.signal} ${stderr}`))
     )
   })
 
 describe("a process that is killed", () => {
+  const makeFolder = Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "batch-"))),
+    (path) => Effect.promise(() => rm(path, { recursive: true }))
+  )
+
   it.live(
     "with an answer that no thread has yet does not pay it twice",
     () =>
       Effect.gen(function* () {
         const server = yield* serveOpenAi
-        const folder = yield* Effect.acquireRelease(
-          Effect.promise(() => mkdtemp(join(tmpdir(), "batch-"))),
-          (path) => Effect.promise(() => rm(path, { recursive: true }))
-        )
-        assert.match(yield* runChild(server, folder, "answer"), /^SIGKILL/)
+        const folder = yield* makeFolder
+        assert.match(yield* runChild(server, folder, "OpenAI", "answer"), /^SIGKILL/)
         assert.deepStrictEqual([server.batches.length, server.batches[0]?.looks], [1, 1])
-        assert.strictEqual(yield* runChild(server, folder, "never"), "A, 0 kept")
+        assert.strictEqual(yield* runChild(server, folder, "OpenAI", "never"), "A, 0 kept")
         assert.deepStrictEqual([server.batches.length, server.batches[0]?.looks], [1, 2])
       }),
-    60_000
+    120_000
+  )
+
+  it.live.each(Object.entries(providers))(
+    "between the answer of %s and the write of the batch's id does not pay it twice",
+    ([name, { serve }]) =>
+      Effect.gen(function* () {
+        const server = yield* serve
+        const folder = yield* makeFolder
+        assert.match(yield* runChild(server, folder, name, "begun"), /^SIGKILL/)
+        assert.deepStrictEqual([server.batches.length, server.batches[0]?.looks], [1, 0])
+        assert.strictEqual(yield* runChild(server, folder, name, "never"), "A, 0 kept")
+        assert.deepStrictEqual([server.batches.length, server.batches[0]?.looks], [1, 1])
+      }),
+    120_000
   )
 })
 

@@ -23,7 +23,7 @@ export interface Batches {
   readonly seen: ReadonlyArray<string>
   readonly headers: ReadonlyArray<IncomingMessage["headers"]>
   /** The requests of each batch. */
-  readonly batches: Array<{ readonly lines: ReadonlyArray<Line>; looks: number }>
+  readonly batches: Array<{ readonly lines: ReadonlyArray<Line>; readonly input?: string; looks: number; at?: number }>
   /** The statuses of the next looks that fail. */
   readonly failures: Array<number>
   /** True lets batches end. */
@@ -113,6 +113,16 @@ const linesOf = (results: ReadonlyArray<object | undefined>): string =>
 
 type Answer = readonly [status: number, body: unknown]
 
+/** Two batches of a list with the newest first, behind the batch whose number follows `after` in the query. */
+const pageOf = (
+  state: Batches,
+  path: string
+): ReadonlyArray<readonly [at: number, batch: Batches["batches"][number]]> => {
+  const [, after] = /after[^=]*=\w*_(\d+)/.exec(path) ?? []
+  const newest = [...state.batches.entries()].toReversed()
+  return newest.filter(([at]) => after === undefined || at < Number(after)).slice(0, 2)
+}
+
 /** The answer to a request of OpenAI's API. */
 const openAi =
   (state: Batches, uploads: Array<ReadonlyArray<Line>>) =>
@@ -132,8 +142,14 @@ const openAi =
       const lines = uploads[Number(/_(\d+)/.exec(input_file_id)?.[1])]
       if (endpoint !== "/v1/responses" || completion_window !== "24h" || lines === undefined)
         return [400, { error: { message: "no" } }]
-      state.batches.push({ lines, looks: 0 })
+      state.batches.push({ lines, input: input_file_id, looks: 0 })
       return [200, { id: `batch_${state.batches.length - 1}`, object: "batch", status: "validating" }]
+    }
+    if (method === "GET" && path.startsWith("/v1/batches?")) {
+      const data = pageOf(state, path).map(([number, { at = Date.now(), input }]) => {
+        return { id: `batch_${number}`, input_file_id: input, created_at: at / 1_000 }
+      })
+      return [200, { object: "list", data, has_more: true }]
     }
     if (batch === undefined) return [404, { error: { message: "not found" } }]
     if (path.startsWith("/v1/batches/")) {
@@ -187,6 +203,14 @@ const claude =
       ]
     }
     const batch = state.batches[Number(at)]
+    if (path.startsWith("/v1/messages/batches?")) {
+      const data = pageOf(state, path).map(([number, { at: created = Date.now(), lines }]) => ({
+        id: `msgbatch_${number}`,
+        created_at: new Date(created).toISOString(),
+        request_counts: { processing: lines.length, succeeded: 0, errored: 0, canceled: 0, expired: 0 }
+      }))
+      return [200, { data, has_more: true }]
+    }
     if (batch === undefined) return [404, { type: "error", error: { type: "not_found_error", message: "not found" } }]
     if (path.endsWith("/results")) return [200, linesOf(batch.lines.toReversed().map(claudeResult))]
     batch.looks++

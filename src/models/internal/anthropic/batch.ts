@@ -4,6 +4,7 @@ import * as Result from "effect/Result"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
 import { observed } from "../../../support/effect/observed.ts"
+import { defined } from "../../../support/json/defined.ts"
 import {
   type BatchApi,
   type BatchEnd,
@@ -14,8 +15,9 @@ import {
   makeBatches,
   readResults
 } from "../batch/batches.ts"
+import type { ListedBatch } from "../batch/intent.ts"
 import { badResponse, type Origin } from "../wire/errors.ts"
-import { objectOf, parse, stringOf } from "../wire/read.ts"
+import { countOf, objectOf, objectsOf, parse, stringOf } from "../wire/read.ts"
 import { faultError } from "./failure.ts"
 import type { Send } from "./session.ts"
 import type { Transport } from "./transport.ts"
@@ -56,13 +58,20 @@ const makeApi = ({ call }: Transport, origin: Origin): BatchApi => {
           })
         )
       )
-      return Effect.succeed(
-        Effect.flatMap(create, (batch) => {
+      return Effect.succeed({
+        create: Effect.flatMap(create, (batch) => {
           const id = stringOf(batch?.["id"])
           return isId(id) ? Effect.succeed(id) : Effect.fail(strange)
         })
-      )
+      })
     },
+    list: (after) =>
+      Effect.map(
+        call((client, signal) =>
+          client.get<unknown>(root, { query: { limit: 100, ...defined({ after_id: after }) }, signal })
+        ),
+        (page) => objectsOf(objectOf(page)?.["data"]).flatMap(readListed)
+      ),
     look: (id) =>
       isId(id)
         ? Effect.map(
@@ -71,6 +80,13 @@ const makeApi = ({ call }: Transport, origin: Origin): BatchApi => {
           )
         : Effect.fail(strange)
   }
+}
+
+const readListed = (batch: JsonObject): ReadonlyArray<ListedBatch> => {
+  const [id, at] = [stringOf(batch["id"]), Date.parse(stringOf(batch["created_at"]) ?? "")]
+  const counts = Object.values(objectOf(batch["request_counts"]) ?? {})
+  const count = counts.reduce<number>((sum, one) => sum + (countOf(one) ?? 0), 0)
+  return isId(id) && !Number.isNaN(at) ? [{ id, at, count }] : []
 }
 
 const headersIn = (headers: JsonObject): Record<string, string> =>

@@ -1,13 +1,16 @@
 /**
  * Joins requests of the same time into batches, which a provider answers within a day for half the price. The store
  * keeps the batch of each request until a run has its answer, so a process after a crash goes on with the batch instead
- * of paying twice.
+ * of paying twice. Before a batch begins, the store keeps its intent: with that, a process finds a batch whose id the
+ * process before did not learn.
  */
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as KeyValueStore from "effect/persistence/KeyValueStore"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
@@ -17,6 +20,7 @@ import { sha256Sync } from "../../../support/store/sha256.ts"
 import { badResponse, type Origin } from "../wire/errors.ts"
 import { linesOf } from "../wire/lines.ts"
 import { objectOf, parse, stringOf } from "../wire/read.ts"
+import { findBatch, type Intent, type ListedBatch, readIntent, writeIntent } from "./intent.ts"
 
 /** The options of a layer that asks in batches. */
 export interface Batching {
@@ -45,15 +49,23 @@ export interface BatchEnd {
   readonly missing: ModelError
 }
 
+/** Requests that were uploaded. `create` begins their batch, and returns its id. */
+export interface Uploaded {
+  readonly upload?: string
+  readonly create: Effect.Effect<string, ModelError>
+}
+
 /** The requests that a provider's API has for batches. */
 export interface BatchApi {
   readonly provider: string
   readonly model: string
-  /** Uploads the requests. The inner effect begins the batch, and returns its id. */
+  /** Uploads the requests. */
   readonly begin: (
     group: string,
     requests: ReadonlyArray<{ readonly id: string; readonly text: string }>
-  ) => Effect.Effect<Effect.Effect<string, ModelError>, ModelError>
+  ) => Effect.Effect<Uploaded, ModelError>
+  /** Lists batches, with the newest first. `after` is the last batch of the page before. */
+  readonly list: (after: string | undefined) => Effect.Effect<ReadonlyArray<ListedBatch>, ModelError>
   /** Looks at a batch. `undefined` while it is under way. */
   readonly look: (batch: string) => Effect.Effect<BatchEnd | undefined, ModelError>
 }
@@ -159,7 +171,11 @@ const makeMemory = Effect.fnUntraced(function* ({ model, provider }: BatchApi) {
     Effect.logWarning(`the store of batches can't be written: ${String(cause)}`)
   )
   return {
-    find: (id: string) => Effect.mapError(store.get(id), unreadable),
+    /** Finds the batch of a request, or its intent. */
+    find: (id: string) =>
+      Effect.map(Effect.mapError(store.get(id), unreadable), (text): string | Intent | undefined =>
+        Option.getOrElse(readIntent(text), () => text)
+      ),
     keep: (ids: Iterable<string>, batch: string) =>
       Effect.forEach(ids, (id) => warn(store.set(id, batch)), { concurrency: 16, discard: true }),
     forget: (ids: Iterable<string>) =>
@@ -169,9 +185,31 @@ const makeMemory = Effect.fnUntraced(function* ({ model, provider }: BatchApi) {
 
 type Memory = Effect.Success<ReturnType<typeof makeMemory>>
 
-/** Watches batches until they are over. `ask` asks anew for requests whose batch the provider does not have any more. */
-const makeWatch = (api: BatchApi, memory: Memory, first: number, ask: (waiter: Waiter) => void) => {
+/** Ways of a request to its batch: it is the one that was begun, one of an earlier process, or one of the same size. */
+type Way = "begun" | "earlier" | "guess"
+
+/** The functions of a sender that a watch calls. */
+interface Asking {
+  /** Asks anew for a request whose batch the provider does not have any more. */
+  readonly enqueue: (waiter: Waiter) => void
+  /** Looks for the batch of a request again: `batch` is another's. */
+  readonly lookElsewhere: (waiter: Waiter, batch: string) => void
+}
+
+/** Watches batches until they are over. */
+const makeWatch = (api: BatchApi, memory: Memory, first: number, { enqueue, lookElsewhere }: Asking) => {
   const watched = new Map<string, Waiters>()
+  const guessing = new Set<Waiter>()
+
+  /** Lets requests look elsewhere that only guessed their batch, and gives the others. */
+  const leaveGuess = (batch: string, waiters: Waiters): ReadonlyArray<Waiter> => {
+    for (const waiter of [...waiters.values()].filter((one) => guessing.has(one))) {
+      guessing.delete(waiter)
+      waiters.delete(waiter.id)
+      lookElsewhere(waiter, batch)
+    }
+    return [...waiters.values()]
+  }
 
   const settle = Effect.fnUntraced(function* (batch: string, waiters: Waiters, { missing, read }: BatchEnd) {
     // A request from now on looks for itself: its result may have been read already.
@@ -181,10 +219,12 @@ const makeWatch = (api: BatchApi, memory: Memory, first: number, ask: (waiter: W
       const waiter = id === undefined ? undefined : waiters.get(id)
       if (waiter === undefined) return
       waiters.delete(waiter.id)
+      guessing.delete(waiter)
       Deferred.doneUnsafe(waiter.done, Exit.succeed(result))
     })
-    yield* memory.forget(waiters.keys())
-    failAll(waiters.values(), Cause.fail(missing))
+    const others = leaveGuess(batch, waiters)
+    yield* memory.forget(others.map(({ id }) => id))
+    failAll(others, Cause.fail(missing))
   })
 
   /** Looks once. True if nobody waits any more. */
@@ -196,7 +236,7 @@ const makeWatch = (api: BatchApi, memory: Memory, first: number, ask: (waiter: W
   })
 
   /** Watches a batch. That of an earlier process may be gone. */
-  const watch = Effect.fnUntraced(function* (batch: string, waiters: Waiters, isEarlier: boolean, delay: number) {
+  const watch = Effect.fnUntraced(function* (batch: string, waiters: Waiters, way: Way, delay: number) {
     let pause = delay
     for (let failures = 0; waiters.size > 0;) {
       yield* Effect.sleep(pause)
@@ -210,10 +250,11 @@ const makeWatch = (api: BatchApi, memory: Memory, first: number, ask: (waiter: W
       }
       const error = Cause.squash(looked.cause)
       if (!isModelError(error)) return yield* Effect.die(error)
-      if (isEarlier && error.status === 404) {
+      if (way !== "begun" && error.status === 404) {
         watched.delete(batch)
-        yield* memory.forget(waiters.keys())
-        return waiters.forEach(ask)
+        const others = leaveGuess(batch, waiters)
+        yield* memory.forget(others.map(({ id }) => id))
+        return others.forEach(enqueue)
       }
       failures++
       if (!error.isRetryable || failures > mostFailures) {
@@ -226,23 +267,25 @@ const makeWatch = (api: BatchApi, memory: Memory, first: number, ask: (waiter: W
 
   return {
     /** Adds requests to a batch that is watched, or returns the effect that watches it. */
-    add: (batch: string, added: ReadonlyArray<Waiter>, isEarlier: boolean, delay: number) => {
+    add: (batch: string, added: ReadonlyArray<Waiter>, way: Way, delay: number) => {
       // A request that was left finds its result when it is asked again.
       const waiting = added.filter(({ done }) => !Deferred.isDoneUnsafe(done))
+      if (way === "guess") for (const waiter of waiting) guessing.add(waiter)
       const watchedWaiters = watched.get(batch)
       for (const waiter of waiting) watchedWaiters?.set(waiter.id, waiter)
       if (watchedWaiters !== undefined) return Effect.void
       const waiters: Waiters = new Map(waiting.map((waiter) => [waiter.id, waiter]))
       watched.set(batch, waiters)
-      return Effect.onError(watch(batch, waiters, isEarlier, delay), (cause) =>
+      return Effect.onError(watch(batch, waiters, way, delay), (cause) =>
         Effect.sync(() => {
           watched.delete(batch)
           failAll(waiters.values(), cause)
         })
       )
     },
-    leave: ({ id }: Waiter) => {
-      for (const waiters of watched.values()) waiters.delete(id)
+    leave: (waiter: Waiter) => {
+      guessing.delete(waiter)
+      for (const waiters of watched.values()) waiters.delete(waiter.id)
     }
   }
 }
@@ -307,28 +350,60 @@ export const makeBatches = Effect.fnUntraced(function* (
   }
 
   const begin = Effect.fnUntraced(function* (group: string, waiters: Waiters) {
-    const create = yield* api.begin(group, [...waiters.values()])
+    const { create, ...uploaded } = yield* api.begin(group, [...waiters.values()])
+    const intent: Intent = { at: yield* Clock.currentTimeMillis, count: waiters.size, ...uploaded }
+    const ids = [...waiters.keys()]
+    yield* memory.keep(ids, writeIntent(intent))
+    const begun = Effect.tapError(create, ({ status = 500 }) => (status < 500 ? memory.forget(ids) : Effect.void))
     // A batch that began is kept, even if the scope closes now.
-    const batch = yield* Effect.uninterruptible(Effect.tap(create, (id) => memory.keep(waiters.keys(), id)))
-    yield* watches.add(batch, [...waiters.values()], false, first)
+    const batch = yield* Effect.uninterruptible(Effect.tap(begun, (id) => memory.keep(ids, id)))
+    yield* watches.add(batch, [...waiters.values()], "begun", first)
   })
   const groups = makeGroups(limit, together, (group, waiters) =>
     Effect.catchCause(begin(group, waiters), (cause) => Effect.sync(() => failAll(waiters.values(), cause)))
   )
   const enqueue = (waiter: Waiter): void => groups.add(waiter).forEach(fork)
-  const watches = makeWatch(api, memory, first, enqueue)
+  const searches = new Map<string, Effect.Effect<string | undefined, ModelError>>()
+  /** Pairs of a request and a batch whose results do not have it. */
+  const foreign = new Set<string>()
+  const watches = makeWatch(api, memory, first, {
+    enqueue,
+    lookElsewhere: (waiter, batch) => {
+      foreign.add(`${waiter.id} ${batch}`)
+      searches.clear()
+      fork(resume(waiter))
+    }
+  })
+
+  /** Finds the batch of an intent, once for all of its requests. */
+  const search = Effect.fnUntraced(function* (intent: Intent, { id }: Waiter) {
+    const key = writeIntent(intent)
+    const isForeign = (batch: string): boolean => foreign.has(`${id} ${batch}`)
+    const batch = searches.get(key) ?? (yield* Effect.cached(findBatch(api, intent, isForeign)))
+    searches.set(key, batch)
+    return yield* Effect.onError(batch, () => Effect.sync(() => searches.delete(key)))
+  })
+
+  /** Goes on with the batch that the store, or the provider, knows for a request. Without one, it is asked for anew. */
+  const resume = (waiter: Waiter): Effect.Effect<void> =>
+    Effect.gen(function* () {
+      const earlier = yield* memory.find(waiter.id)
+      const batch = typeof earlier === "object" ? yield* search(earlier, waiter) : earlier
+      if (batch === undefined) return enqueue(waiter)
+      const isGuess = typeof earlier === "object" && earlier.upload === undefined
+      if (typeof earlier === "object" && !isGuess) yield* memory.keep([waiter.id], batch)
+      // Others of the same batch ask in the same moments: its results are read once.
+      yield* watches.add(batch, [waiter], isGuess ? "guess" : "earlier", together)
+    }).pipe(Effect.catchCause((cause) => Effect.sync(() => failAll([waiter], cause))))
 
   const ask = ({ group, text }: BatchRequest, answered: Array<Waiter>) =>
     Effect.suspend(() => {
       const key = sha256Sync(`${group}\n${text}`).slice(0, 40)
       const number = numbers.take(key)
       const waiter: Waiter = { group, text, key, number, id: `${key}-${number}`, done: Deferred.makeUnsafe() }
-      const answer = Effect.gen(function* () {
-        const earlier = yield* memory.find(waiter.id)
-        if (earlier === undefined) enqueue(waiter)
-        // Others of the same batch ask in the same moments: its results are read once.
-        else fork(watches.add(earlier, [waiter], true, together))
-        return yield* Deferred.await(waiter.done)
+      const answer = Effect.suspend(() => {
+        fork(resume(waiter))
+        return Deferred.await(waiter.done)
       })
       return Effect.onExit(answer, (exit) =>
         Effect.sync(() => {

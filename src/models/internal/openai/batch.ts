@@ -6,6 +6,7 @@ import type { OpenAI } from "openai"
 import type { FileObject } from "openai/resources/files"
 import type { JsonObject } from "../../../core/Json.ts"
 import type { ModelError } from "../../../core/ModelError.ts"
+import { defined } from "../../../support/json/defined.ts"
 import {
   type BatchApi,
   type BatchEnd,
@@ -94,8 +95,9 @@ const makeApi = (client: Client, origin: Origin, batching: Batching): BatchApi =
       const upload = client.call(origin, (sdk, signal) =>
         sdk.files.create({ file: new File(lines, "batch.jsonl"), purpose: "batch" }, { signal })
       )
-      return Effect.map(Effect.flatMap(upload, settle), (file) =>
-        Effect.map(
+      return Effect.map(Effect.flatMap(upload, settle), (file) => ({
+        upload: file.id,
+        create: Effect.map(
           client.call(origin, (sdk, signal) =>
             sdk.batches.create(
               { input_file_id: file.id, endpoint: "/v1/responses", completion_window: "24h" },
@@ -104,8 +106,16 @@ const makeApi = (client: Client, origin: Origin, batching: Batching): BatchApi =
           ),
           ({ id }) => id
         )
-      )
+      }))
     },
+    list: (after) =>
+      Effect.map(
+        client.call(origin, (sdk, signal) => sdk.batches.list({ limit: 100, ...defined({ after }) }, { signal })),
+        ({ data }) =>
+          data.map(({ created_at, id, input_file_id: upload, request_counts }) => {
+            return { id, upload, at: created_at * 1_000, count: request_counts?.total ?? 0 }
+          })
+      ),
     look: (id) =>
       Effect.map(
         client.call(origin, (sdk, signal) => sdk.batches.retrieve(id, { signal })),
