@@ -418,7 +418,7 @@ describe("cache breakpoints", () => {
     const toolChanges = [{ after: 0, add: [tool("late")], again: [], remove: [] }]
     const { body } = encoder()(request(conversation, { cacheHints: [0], toolChanges }))
     expect(body.messages[1]?.role).toBe("system")
-    expect(marked(body)).toContain("messages.0.content.0")
+    expect(findMarks(body)).toContain("messages.0.content.0")
   })
 
   it("can be turned off", () => {
