@@ -1,7 +1,4 @@
-/**
- * A round writes what is new of a conversation and keeps the rest. The bytes on the wire are those of a session that sees
- * the conversation for the first time, whatever the session saw before.
- */
+/** A session sends the same bytes as a fresh session does for the same conversation. A round reads the new messages alone. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Layer, Redacted, Stream } from "effect"
 import { ChatModel, type Json, Message } from "effect-deepagents"
@@ -101,7 +98,7 @@ const change = fc.record({
   again: fc.constant(["search"])
 })
 
-/** What happens to one of two conversations before it is sent: it grows, is cut, edited inside, or becomes the other. */
+/** Changes of one of two conversations before its request: it grows, is cut, edited inside, or becomes the other. */
 const steps = fc.array(
   fc.record({
     of: fc.nat(1),
@@ -174,7 +171,7 @@ const send = (session: ChatModel.ModelSession, request: ChatModel.ModelRequest) 
   Effect.map(Effect.exit(Stream.runDrain(session.nextTurn(request))), () => sent.splice(0).join("\n"))
 
 describe.each(Object.entries(layers))("the requests of %s", (_, layer) => {
-  it.effect("are the same bytes, whatever the session sent before", () =>
+  it.effect("are the same bytes behind any requests of the session", () =>
     Effect.gen(function* () {
       const services = yield* Effect.context<ChatModel.ChatModel>()
       const bodies = (requests: ReadonlyArray<ChatModel.ModelRequest>) =>
