@@ -3,12 +3,10 @@ import { NodeHttpClient, NodeServices } from "@effect/platform-node"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import type { JsonObject } from "../../../src/core/Json.ts"
-import { McpOAuth, McpServers } from "../../../src/mcp/index.ts"
-import * as LoopbackRedirect from "../../../src/net/LoopbackRedirect.ts"
-import { CredentialKey, CredentialStore, Storage } from "../../../src/stores/index.ts"
-
-const url = process.argv.at(-1) ?? ""
+import type { JsonObject } from "../../src/core/Json.ts"
+import { McpOAuth, McpServers } from "../../src/mcp/index.ts"
+import * as LoopbackRedirect from "../../src/net/LoopbackRedirect.ts"
+import { CredentialKey, CredentialStore, Storage } from "../../src/stores/index.ts"
 
 /** A value for each parameter that is wanted; for an object, a schema as it came here. */
 const argumentsOf = (schema: JsonObject, received: JsonObject): JsonObject => {
@@ -41,12 +39,16 @@ interface Planned {
   readonly toolCalls?: ReadonlyArray<{ readonly name: string; readonly arguments: JsonObject }>
 }
 
-const planned = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}") as Planned
-
-const isSigningIn = process.env["MCP_CONFORMANCE_SCENARIO"]?.startsWith("auth/") === true
+/** What the suite asks of a client. */
+export interface Asked {
+  readonly url: string
+  readonly scenario: string
+  /** What the client knows beforehand, as JSON. */
+  readonly context: string
+}
 
 /** The token that a workload has, or that the provider of an identity exchanges for another. */
-const assertion: McpOAuth.Assertion | undefined =
+const assertionOf = (planned: Planned): McpOAuth.Assertion | undefined =>
   planned.valid_jwt !== undefined
     ? () => Effect.succeed(Redacted.make(planned.valid_jwt ?? ""))
     : planned.idp_id_token !== undefined
@@ -59,17 +61,16 @@ const assertion: McpOAuth.Assertion | undefined =
       : undefined
 
 /** The page of the suite sends the browser back at once. */
-const authorization = McpOAuth.layer({
-  tenant: "conformance",
-  assertion,
-  redirect: LoopbackRedirect.redirect,
-  clientMetadataUrl: "https://conformance-test.local/client-metadata.json",
-  open: (page) => Effect.promise(() => fetch(page.url).then((response) => response.text()))
-}).pipe(Layer.provide(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])))
+const authorization = (assertion: McpOAuth.Assertion | undefined) =>
+  McpOAuth.layer({
+    tenant: "conformance",
+    assertion,
+    redirect: LoopbackRedirect.redirect,
+    clientMetadataUrl: "https://conformance-test.local/client-metadata.json",
+    open: (page) => Effect.promise(() => fetch(page.url).then((response) => response.text()))
+  }).pipe(Layer.provide(Layer.provide(CredentialStore.layer, [Storage.layerMemory, CredentialKey.layerRandom])))
 
-const isAlone = process.env["MCP_CONFORMANCE_SCENARIO"]?.startsWith("auth/client-credentials") === true
-
-const oauth =
+const oauthOf = (scenario: string, planned: Planned) =>
   planned.client_id === undefined
     ? {}
     : {
@@ -78,12 +79,12 @@ const oauth =
           clientSecret: planned.client_secret,
           privateKey: planned.private_key_pem,
           algorithm: planned.signing_algorithm,
-          ...(isAlone ? { grant: "client_credentials" as const } : {}),
-          ...(assertion === undefined ? {} : { grant: "jwt-bearer" as const })
+          ...(scenario.startsWith("auth/client-credentials") ? { grant: "client_credentials" as const } : {}),
+          ...(assertionOf(planned) === undefined ? {} : { grant: "jwt-bearer" as const })
         }
       }
 
-const program = Effect.gen(function* () {
+const useServer = Effect.fnUntraced(function* (planned: Planned) {
   const servers = yield* McpServers.McpServers
   const tools = yield* servers.tools
   const [status] = yield* servers.status
@@ -109,17 +110,15 @@ const program = Effect.gen(function* () {
     if (!resource.isTemplate) yield* Effect.ignore(servers.read("s", resource.uri))
   }
   return undefined
-}).pipe(
-  Effect.provide(
-    McpServers.layer(
-      { s: { type: "http", url, sampling: "allow", connectTimeout: 250_000, ...oauth } },
-      { roots: ["/tmp"] }
-    ).pipe(
-      Layer.provide(isSigningIn ? authorization : Layer.empty),
-      Layer.provide([NodeServices.layer, NodeHttpClient.layerUndici])
-    )
-  ),
-  Effect.timeout("290 seconds")
-)
+})
 
-await Effect.runPromise(program)
+/** Does all that the server of a scenario offers. */
+export const useAll = ({ context, scenario, url }: Asked) => {
+  const planned: Planned = JSON.parse(context)
+  const server = { type: "http" as const, url, sampling: "allow" as const, connectTimeout: 250_000 }
+  const servers = McpServers.layer({ s: { ...server, ...oauthOf(scenario, planned) } }, { roots: ["/tmp"] }).pipe(
+    Layer.provide(scenario.startsWith("auth/") ? authorization(assertionOf(planned)) : Layer.empty),
+    Layer.provide([NodeServices.layer, NodeHttpClient.layerUndici])
+  )
+  return useServer(planned).pipe(Effect.provide(servers), Effect.timeout("290 seconds"))
+}
