@@ -233,7 +233,7 @@ describe("bash", () => {
     .map((parts) => parts.flat().join(""))
 
   it("runs only commands that the parser saw", { timeout: 900_000 }, () => {
-    const lines = fc.sample(line, { numRuns: isFull ? 100_000 : 4_000, seed: 34 }).filter((one) => !one.includes("\0"))
+    const lines = fc.sample(line, { numRuns: isFull ? 30_000 : 2_000, seed: 34 }).filter((one) => !one.includes("\0"))
     const parsed = lines.flatMap((one) => {
       const commands = parse(one)
       return commands === undefined ? [] : [{ one, commands }]
@@ -288,7 +288,7 @@ describe("bash", () => {
     const { folder, remove } = makeProject()
     const place: CommandRule.Where = { cwd: folder, folders: [folder], look }
     const lines = new Set<string>()
-    const wanted = isFull ? 20_000 : 150
+    const wanted = isFull ? 3_000 : 150
     for (let seed = 1; lines.size < wanted && seed < 2_000; seed++) {
       for (const one of fc.sample(some, { numRuns: 2_000, seed })) {
         // Listings of processes and waiting say nothing of files, and take long.

@@ -1,4 +1,4 @@
-/** Invariants under many faults at once: runners that are killed or stand still longer than their locks last, cut and slow connections, an unreachable Postgres. Some seconds by default, five minutes with `TEST_SCALE=full`; `CHAOS_SEED` repeats the faults of a run. */
+/** Invariants under many faults at once: runners that are killed or stand still longer than their locks last, cut and slow connections, an unreachable Postgres. Some seconds by default, ninety with `TEST_SCALE=full`; `CHAOS_SEED` repeats the faults of a run. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { assert, layer } from "@effect/vitest"
 import { Cause, Context, Effect, Fiber, Layer, Schedule, Stream } from "effect"
@@ -15,7 +15,7 @@ import { did, guard, teller } from "./children/agents.ts"
 import { cluster } from "./children/cluster.ts"
 import { folder } from "./places.ts"
 
-const seconds = isFull ? 300 : 6
+const seconds = isFull ? 90 : 6
 const threads = isFull ? 40 : 12
 /** How long anything that was accepted may take, once nothing goes wrong any more. */
 const patience = "2 minutes"

@@ -88,7 +88,7 @@ describe("Budget over trees", () => {
         const { calls, openAtCap } = await Effect.runPromise(spend(tree))
         assert.isAtMost(calls, tree.cap + openAtCap)
       })
-      return Effect.promise(() => fc.assert(property, { numRuns: isFull ? 10_000 : 300 }))
+      return Effect.promise(() => fc.assert(property, { numRuns: isFull ? 2_000 : 150 }))
     },
     900_000
   )

@@ -36,7 +36,7 @@ it.live(
   "an approval is asked however often its process is restarted, and nothing is told as begun that was not",
   Effect.fnUntraced(function* () {
     const path = yield* folder
-    const restarts = scaled(100)
+    const restarts = scaled(32)
     let nth = 0
     let cut = 0
     for (let input = 0; nth < restarts; input++) {

@@ -87,7 +87,7 @@ describe("a restore that is cut off", () => {
   it.live(
     "is done again whole after kill -9 at any moment",
     Effect.fnUntraced(function* () {
-      const rounds = scaled(24)
+      const rounds = scaled(12)
       const samples = fc.sample(
         fc.record({
           first: fc.array(edit, { minLength: 10, maxLength: 25 }),

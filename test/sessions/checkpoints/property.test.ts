@@ -71,7 +71,7 @@ describe("turns of random edits", { timeout: 180_000 }, () => {
         ),
         isGit: fc.boolean()
       },
-      scaled(160),
+      scaled(64),
       ({ first, isGit, turns }) =>
         Effect.gen(function* () {
           const root = yield* aFolder
@@ -145,7 +145,7 @@ describe("turns of random edits", { timeout: 180_000 }, () => {
         works: fc.array(work, { minLength: 1, maxLength: 6 }),
         later: fc.array(edit, { minLength: 1, maxLength: 3 })
       },
-      scaled(400),
+      scaled(160),
       ({ first, later, works }) =>
         Effect.gen(function* () {
           const root = yield* aFolder
