@@ -3,22 +3,19 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
+import { bundle } from "../bundle.ts"
 import { isFull } from "../scale.ts"
 import { makeFolder, openProgram } from "./editor.ts"
 
-const server = join(import.meta.dirname, "children/server.ts")
+const server = bundle(new URL("children/server.ts", import.meta.url))
 
 const linesOf = (file: string): ReadonlyArray<string> =>
   existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : []
 
 const start = (folder: string, ...hang: ReadonlyArray<string>) =>
-  openProgram(
-    "--conditions=@effect-deepagents/source",
-    server,
-    join(folder, "threads.db"),
-    join(folder, "effects"),
-    ...hang
-  ).pipe(Effect.tap((editor) => Effect.promise(() => editor.initialize())))
+  openProgram(server, join(folder, "threads.db"), join(folder, "effects"), ...hang).pipe(
+    Effect.tap((editor) => Effect.promise(() => editor.initialize()))
+  )
 
 type Running = Effect.Success<ReturnType<typeof start>>
 

@@ -4,12 +4,12 @@ import { join } from "node:path"
 import type * as acp from "@agentclientprotocol/sdk"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
+import { bundle } from "../bundle.ts"
 import { choose, makeFolder, openProgram, type Person } from "./editor.ts"
 
-const server = join(import.meta.dirname, "children/coder.ts")
+const server = bundle(new URL("children/coder.ts", import.meta.url))
 
-const start = (folder: string) =>
-  openProgram("--conditions=@effect-deepagents/source", server, join(folder, "threads.db"))
+const start = (folder: string) => openProgram(server, join(folder, "threads.db"))
 
 /** The editor, its process, and the session that it has open. */
 interface Desk {

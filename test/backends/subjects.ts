@@ -9,6 +9,7 @@ import { Sandbox } from "effect-deepagents"
 import { CustomSandbox } from "effect-deepagents/backends"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import type * as Subject from "../../src/testing/conformance/internal/backend/subject.ts"
+import { bundle } from "../bundle.ts"
 
 /** Runs a program of the machine. */
 const program = (name: string, args: ReadonlyArray<string>) => execFileSync(name, args, { stdio: "ignore" })
@@ -101,15 +102,12 @@ export const host: Subject.Host<Folder> = {
   resistsRaces: true
 }
 
-const counting = path.join(import.meta.dirname, "children/count.ts")
-
 /** Another process that counts. */
 export const counter: Subject.Counter<Folder> = (at, times) =>
   Effect.flatMap(Folder, ({ root }) =>
     Effect.promise(() =>
       promisify(execFile)(process.execPath, [
-        "--conditions=@effect-deepagents/source",
-        counting,
+        bundle(new URL("children/count.ts", import.meta.url)),
         root,
         at,
         String(times)

@@ -3,11 +3,12 @@ import { execFileSync } from "node:child_process"
 import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
-import { bundle, makeFolder, opener, type Program } from "./program.ts"
+import { bundle } from "../bundle.ts"
+import { makeFolder, opener, type Program } from "./program.ts"
 
 let file = ""
-beforeAll(async () => {
-  file = await bundle()
+beforeAll(() => {
+  file = bundle(new URL("children/chat.ts", import.meta.url))
 }, 60_000)
 
 const opened = opener()

@@ -3,28 +3,10 @@ import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { spawn } from "@lydell/node-pty"
-import { build } from "esbuild"
 import { afterEach } from "vitest"
 import { makeTerminal } from "./xterm.ts"
 
 export const makeFolder = (): string => mkdtempSync(join(tmpdir(), "deepagents-chat-"))
-
-/** The tested chat as one file, as the program is: it starts much faster than from its sources. */
-export const bundle = async (): Promise<string> => {
-  const outfile = join(makeFolder(), "chat.mjs")
-  await build({
-    entryPoints: [join(import.meta.dirname, "children/chat.ts")],
-    outfile,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node22",
-    conditions: ["@effect-deepagents/source"],
-    banner: { js: 'import { createRequire } from "node:module"\nconst require = createRequire(import.meta.url)' },
-    logLevel: "error"
-  })
-  return outfile
-}
 
 export interface Program {
   readonly type: (keys: string) => void

@@ -7,6 +7,7 @@ import { AgentClient } from "effect-deepagents/durable"
 import { SessionStore } from "effect-deepagents/sessions"
 import { AgentTest } from "effect-deepagents/testing"
 import * as fc from "fast-check"
+import { bundle } from "../bundle.ts"
 import { isFull } from "../scale.ts"
 import { freePort } from "../servers/port.ts"
 import { postgres } from "../servers/postgres.ts"
@@ -30,12 +31,12 @@ interface Supervised {
 }
 
 const supervised = Effect.fnUntraced(function* (url: string, path: string) {
-  const file = new URL("children/runner.ts", import.meta.url).pathname
+  const file = bundle(new URL("children/runner.ts", import.meta.url))
   let child: ChildProcess | undefined
   const life = Effect.gen(function* () {
     const port = yield* freePort
     yield* Effect.callback<void>((resume) => {
-      child = spawn(process.execPath, ["--conditions=@effect-deepagents/source", file, url, String(port), path], {
+      child = spawn(process.execPath, [file, url, String(port), path], {
         stdio: "ignore"
       })
       child.once("exit", () => resume(Effect.void))

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { bundle } from "../bundle.ts"
 import { freePort } from "../servers/port.ts"
 
 /** A folder that is gone with the scope. */
@@ -23,10 +24,10 @@ const end = (child: ChildProcess, signal: "SIGKILL" | "SIGTERM" = "SIGKILL") =>
 /** A runner, once it takes part; killed with the scope. */
 export const runner = Effect.fnUntraced(function* (url: string, path: string) {
   const port = yield* freePort
-  const file = new URL("children/runner.ts", import.meta.url).pathname
+  const file = bundle(new URL("children/runner.ts", import.meta.url))
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
-      spawn(process.execPath, ["--conditions=@effect-deepagents/source", file, url, String(port), path], {
+      spawn(process.execPath, [file, url, String(port), path], {
         stdio: ["ignore", "pipe", "inherit"]
       })
     ),

@@ -1,14 +1,15 @@
 /** A machine of its own, in a process that a test may kill. */
 import { spawn } from "node:child_process"
 import { Effect, Schedule } from "effect"
+import { bundle } from "../bundle.ts"
 import { did } from "./children/agents.ts"
 
-const file = new URL("children/single.ts", import.meta.url).pathname
+const file = bundle(new URL("children/single.ts", import.meta.url))
 
 /** Runs the machine; ends it after a given line, or reads its output. */
 export const runMachine = (path: string, what: string, until?: string) =>
   Effect.callback<string>((resume) => {
-    const child = spawn(process.execPath, ["--conditions=@effect-deepagents/source", file, path, what], {
+    const child = spawn(process.execPath, [file, path, what], {
       stdio: ["ignore", "pipe", "inherit"]
     })
     let said = ""

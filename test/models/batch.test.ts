@@ -3,13 +3,13 @@ import { execFile } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Redacted, Scope, Stream } from "effect"
 import { Agent, ChatModel, Message, ModelError } from "effect-deepagents"
 import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import { KeyValueStore } from "effect/persistence"
+import { bundle } from "../bundle.ts"
 import { type Batches, serveAzure, serveClaude, serveOpenAi } from "./servers/batches.ts"
 
 const apiKey = Redacted.make("sk-canary-batch-0123456789")
@@ -382,10 +382,10 @@ describe("batches of Azure", () => {
 /** Runs or resumes the run of a thread in a process of its own. */
 const runChild = (server: Batches, folder: string, provider: string, diesAt: "begun" | "answer" | "never") =>
   Effect.callback<string>((resume) => {
-    const child = fileURLToPath(new URL("batch-child.ts", import.meta.url))
+    const child = bundle(new URL("batch-child.ts", import.meta.url))
     execFile(
       process.execPath,
-      ["--conditions=@effect-deepagents/source", child, server.url, folder, provider, diesAt],
+      [child, server.url, folder, provider, diesAt],
       { env: { PATH: process.env["PATH"] ?? "" }, timeout: 110_000 },
       (error, stdout, stderr) => resume(Effect.succeed(error === null ? stdout.trim() : `${error.signal} ${stderr}`))
     )

@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process"
 import { createServer, type Server } from "node:http"
-import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { bundle } from "../bundle.ts"
 
 const events = (lines: ReadonlyArray<readonly [event: string | undefined, data: unknown]>) =>
   lines
@@ -70,10 +70,10 @@ const proxy = Effect.acquireRelease(
 
 const ask = (which: string, env: Record<string, string>) =>
   Effect.callback<string>((resume) => {
-    const child = fileURLToPath(new URL("proxy-child.ts", import.meta.url))
+    const child = bundle(new URL("proxy-child.ts", import.meta.url))
     execFile(
       process.execPath,
-      ["--conditions=@effect-deepagents/source", child, which],
+      [child, which],
       { env: { PATH: process.env["PATH"] ?? "", ...env }, timeout: 60_000 },
       (error, stdout, stderr) => resume(Effect.succeed(error === null ? stdout.trim() : stderr))
     )

@@ -9,6 +9,7 @@ import { Effect, Layer } from "effect"
 import { HashingEmbedding, RagIndex, Retriever } from "effect-deepagents/rag"
 import * as SqliteIndex from "effect-deepagents/rag/SqliteIndex"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
+import { bundle } from "../bundle.ts"
 import { isFull } from "../scale.ts"
 
 /** Indexes in a process, and kills it after so many lines. */
@@ -16,13 +17,7 @@ const index = (file: string, namespace: string, round: number, killAfter = Infin
   Effect.callback<ReadonlyArray<string>>((resume) => {
     const child: ChildProcess = spawn(
       process.execPath,
-      [
-        "--conditions=@effect-deepagents/source",
-        new URL("children/indexer.ts", import.meta.url).pathname,
-        file,
-        namespace,
-        String(round)
-      ],
+      [bundle(new URL("children/indexer.ts", import.meta.url)), file, namespace, String(round)],
       { stdio: ["ignore", "pipe", "inherit"] }
     )
     let text = ""

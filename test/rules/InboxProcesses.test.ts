@@ -6,6 +6,7 @@ import { Deferred, Effect, Layer, type Scope } from "effect"
 import { Agent } from "effect-deepagents"
 import { Inbox } from "effect-deepagents/rules"
 import { SessionStore } from "effect-deepagents/sessions"
+import { bundle } from "../bundle.ts"
 import { isFull } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import { type Place, layer as storeOf } from "../sessions/children/stores.ts"
@@ -22,10 +23,10 @@ interface Told {
 const person = Effect.fnUntraced(function* (kind: string, path: string, id: string) {
   const ready = yield* Deferred.make<void>()
   const told = yield* Deferred.make<ReadonlyArray<Told>>()
-  const file = new URL("children/person.ts", import.meta.url).pathname
+  const file = bundle(new URL("children/person.ts", import.meta.url))
   yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const args = ["--conditions=@effect-deepagents/source", file, kind, path, id]
+      const args = [file, kind, path, id]
       const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] })
       let text = ""
       child.stdout.on("data", (chunk) => {

@@ -17,6 +17,7 @@ import { TestChatModel } from "effect-deepagents/testing"
 import { McpServer } from "effect/ai"
 import { HttpRouter, HttpServer } from "effect/http"
 import { TestClock } from "effect/testing"
+import { bundle } from "../bundle.ts"
 
 type Era = "2025-11-25" | "2026-07-28"
 const eras: ReadonlyArray<Era> = ["2025-11-25", "2026-07-28"]
@@ -502,11 +503,7 @@ it.live(
     Effect.gen(function* () {
       const child = yield* Effect.acquireRelease(
         Effect.sync(() =>
-          spawn(
-            process.execPath,
-            ["--conditions=@effect-deepagents/source", `${import.meta.dirname}/children/agentServer.ts`],
-            { stdio: "pipe" }
-          )
+          spawn(process.execPath, [bundle(new URL("children/agentServer.ts", import.meta.url))], { stdio: "pipe" })
         ),
         (running) => Effect.sync(() => running.kill("SIGKILL"))
       )

@@ -7,10 +7,10 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import type { Server } from "effect-deepagents/server"
+import { bundle } from "../bundle.ts"
 import { divided } from "../durable/places.ts"
 import { freePort } from "../servers/port.ts"
 import { postgres } from "../servers/postgres.ts"
-import { bundle } from "./bundle.ts"
 import { ask, readFrames } from "./door.ts"
 import { foldFrames, showState } from "./reader.ts"
 
@@ -59,7 +59,7 @@ describe("two servers of a cluster", () => {
     () =>
       Effect.gen(function* () {
         const folder = mkdtempSync(join(tmpdir(), "clustered-"))
-        const file = yield* bundle(new URL("children/clusterServer.ts", import.meta.url))
+        const file = bundle(new URL("children/clusterServer.ts", import.meta.url))
         const database = yield* postgres
         const one = yield* boot(file, database, folder)
         const two = yield* boot(file, database, folder)

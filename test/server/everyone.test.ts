@@ -6,10 +6,10 @@ import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { Page } from "playwright-core"
+import { bundle } from "../bundle.ts"
 import { closeBrowser, open as openPage } from "../page/browser.ts"
 import { buildPage } from "../page/site.ts"
 import { isFull } from "../scale.ts"
-import { bundle } from "./bundle.ts"
 import { clients, persist, type Scene, shownOf } from "./clients.ts"
 import { readFrames } from "./door.ts"
 import { textsOf, usePage } from "./pageClient.ts"
@@ -122,7 +122,7 @@ describe("one thread, every client", () => {
       `has the same transcript in all clients, cut at random, over three kills of the server (${seed})`,
       () =>
         Effect.gen(function* () {
-          const file = yield* bundle(new URL("children/sharedServer.ts", import.meta.url))
+          const file = bundle(new URL("children/sharedServer.ts", import.meta.url))
           const children = new Set<ChildProcess>()
           yield* Effect.addFinalizer(() =>
             Effect.sync(() => {

@@ -6,8 +6,8 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Server } from "effect-deepagents/server"
+import { bundle } from "../bundle.ts"
 import { isFull } from "../scale.ts"
-import { bundle } from "./bundle.ts"
 import { ask, readFrames } from "./door.ts"
 import { foldFrames, showState, type State } from "./reader.ts"
 
@@ -45,7 +45,7 @@ describe(`a server that is killed at work, ${ends.length} times`, () => {
     () =>
       Effect.gen(function* () {
         const folder = mkdtempSync(join(tmpdir(), "killed-"))
-        const file = yield* bundle(new URL("children/killedServer.ts", import.meta.url))
+        const file = bundle(new URL("children/killedServer.ts", import.meta.url))
         const first = yield* boot(file, folder, "0")
         const { url } = first
         let child = first.child

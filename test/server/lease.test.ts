@@ -11,7 +11,7 @@ import { MemorySessions } from "effect-deepagents/sessions"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
-import { bundle } from "./bundle.ts"
+import { bundle } from "../bundle.ts"
 import { ask, readFrames } from "./door.ts"
 import { foldFrames, showState } from "./reader.ts"
 
@@ -57,7 +57,7 @@ describe("two processes on one SQLite file", () => {
     () =>
       Effect.gen(function* () {
         const folder = mkdtempSync(join(tmpdir(), "leased-"))
-        const file = yield* bundle(new URL("children/leasedServer.ts", import.meta.url))
+        const file = bundle(new URL("children/leasedServer.ts", import.meta.url))
         const one = yield* boot(file, folder)
         const two = yield* boot(file, folder)
         // Both have the schedule, whose ticks come at each second.

@@ -14,6 +14,7 @@ import { Inbox } from "effect-deepagents/rules"
 import { JsonlSessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
+import { bundle } from "../bundle.ts"
 import { isFull, scaled } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import { layer as storeOf } from "./children/stores.ts"
@@ -290,11 +291,9 @@ const hasAllAcknowledged = Effect.fnUntraced(function* (from: Store, to: Store) 
 }, Effect.scoped)
 
 const start = (file: string, args: ReadonlyArray<string>) =>
-  spawn(
-    process.execPath,
-    ["--conditions=@effect-deepagents/source", new URL(`children/${file}`, import.meta.url).pathname, ...args],
-    { stdio: ["ignore", "pipe", "pipe"] }
-  )
+  spawn(process.execPath, [bundle(new URL(`children/${file}`, import.meta.url)), ...args], {
+    stdio: ["ignore", "pipe", "pipe"]
+  })
 
 /** Runs a process to its end. */
 const awaitEnd = (child: ReturnType<typeof start>) =>

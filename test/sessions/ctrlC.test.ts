@@ -2,9 +2,10 @@
 import { spawn } from "node:child_process"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { bundle } from "../bundle.ts"
 import { folder } from "./places.ts"
 
-const file = new URL("children/ctrlC.ts", import.meta.url).pathname
+const file = bundle(new URL("children/ctrlC.ts", import.meta.url))
 
 /** Runs the program, and sends Ctrl-C once it printed `until`. */
 const run = (args: ReadonlyArray<string>, until?: string) =>
@@ -14,7 +15,7 @@ const run = (args: ReadonlyArray<string>, until?: string) =>
     readonly out: string
     readonly err: string
   }>((resume) => {
-    const child = spawn(process.execPath, ["--conditions=@effect-deepagents/source", file, ...args], {
+    const child = spawn(process.execPath, [file, ...args], {
       stdio: ["ignore", "pipe", "pipe"]
     })
     let out = ""

@@ -5,17 +5,16 @@ import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { Message } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
+import { bundle } from "../bundle.ts"
 import { isFull, sampled } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import { type Place, layer as storeOf } from "./children/stores.ts"
 import { aPrefix, aSchema, folder, Postgres, RedisServer } from "./places.ts"
 
 const start = (file: string, args: ReadonlyArray<string>): ChildProcess =>
-  spawn(
-    process.execPath,
-    ["--conditions=@effect-deepagents/source", new URL(`children/${file}`, import.meta.url).pathname, ...args],
-    { stdio: ["ignore", "pipe", "inherit"] }
-  )
+  spawn(process.execPath, [bundle(new URL(`children/${file}`, import.meta.url)), ...args], {
+    stdio: ["ignore", "pipe", "inherit"]
+  })
 
 /** Runs a process to its end; `onLine` may end it before. */
 const run = (file: string, args: ReadonlyArray<string>, onLine?: (lines: number, child: ChildProcess) => void) =>

@@ -6,13 +6,14 @@ import { Effect, Layer, Schema } from "effect"
 import { Agent, Approval, Middleware, Question, ToolContext } from "effect-deepagents"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { isOpenCallSlot } from "../../src/core/thread/suspension.ts"
+import { bundle } from "../bundle.ts"
 import { sampled } from "../scale.ts"
 import { folder } from "./places.ts"
 
 const run = (...args: ReadonlyArray<string>) =>
   Effect.callback<{ readonly text: string; readonly code: number | null }>((resume) => {
-    const file = new URL("children/program.ts", import.meta.url).pathname
-    const child = spawn(process.execPath, ["--conditions=@effect-deepagents/source", file, ...args], {
+    const file = bundle(new URL("children/program.ts", import.meta.url))
+    const child = spawn(process.execPath, [file, ...args], {
       stdio: ["ignore", "pipe", "inherit"]
     })
     let text = ""

@@ -3,10 +3,11 @@ import { spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { bundle } from "../bundle.ts"
 import { scaled } from "../scale.ts"
 import { folder } from "./places.ts"
 
-const file = new URL("children/restarted.ts", import.meta.url).pathname
+const file = bundle(new URL("children/restarted.ts", import.meta.url))
 
 interface End {
   readonly stopReason: string
@@ -17,7 +18,7 @@ interface End {
 /** Runs a process; ends it by a signal so many milliseconds after its gate began. Gives its last line, if there is one. */
 const run = (args: ReadonlyArray<string>, signal?: NodeJS.Signals, after = 0) =>
   Effect.callback<End | undefined>((resume) => {
-    const child = spawn(process.execPath, ["--conditions=@effect-deepagents/source", file, ...args], {
+    const child = spawn(process.execPath, [file, ...args], {
       stdio: ["ignore", "pipe", "inherit"]
     })
     let text = ""

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Config, ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
 import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
+import { bundle } from "../bundle.ts"
 import { isFull } from "../scale.ts"
 import { storage } from "./children/storage.ts"
 import { folder } from "./places.ts"
@@ -11,11 +12,9 @@ import { folder } from "./places.ts"
 /** Runs a process to its end; `onLine` may end it before. */
 const run = (file: string, args: ReadonlyArray<string>, onLine?: (lines: number, kill: () => void) => void) =>
   Effect.callback<{ readonly lines: ReadonlyArray<string>; readonly code: number | null }>((resume) => {
-    const child = spawn(
-      process.execPath,
-      ["--conditions=@effect-deepagents/source", new URL(`children/${file}`, import.meta.url).pathname, ...args],
-      { stdio: ["ignore", "pipe", "inherit"] }
-    )
+    const child = spawn(process.execPath, [bundle(new URL(`children/${file}`, import.meta.url)), ...args], {
+      stdio: ["ignore", "pipe", "inherit"]
+    })
     let text = ""
     child.stdout.on("data", (chunk) => {
       text += String(chunk)

@@ -9,6 +9,7 @@ import { Effect, Fiber } from "effect"
 import type { Backend } from "effect-deepagents"
 import * as FilesystemBackend from "effect-deepagents/backends/FilesystemBackend"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
+import { bundle } from "../../bundle.ts"
 import { scaled } from "../../scale.ts"
 import { runNow, plant, temporary } from "./temporary.ts"
 
@@ -31,8 +32,8 @@ const done = open.replaceAll("open", "done")
 const counting = (root: string) =>
   Effect.acquireRelease(
     Effect.callback<ReturnType<typeof spawn>>((resume) => {
-      const script = NodePath.join(import.meta.dirname, "../children/count.ts")
-      const args = ["--conditions=@effect-deepagents/source", script, root, "/count.txt", "1000000000"]
+      const script = bundle(new URL("../children/count.ts", import.meta.url))
+      const args = [script, root, "/count.txt", "1000000000"]
       const child = spawn(process.execPath, args, { stdio: "ignore" })
       const look = setInterval(() => {
         if (NodeFs.readFileSync(NodePath.join(root, "count.txt"), "utf8") === "0") return

@@ -11,6 +11,7 @@ import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import * as FileCheckpoints from "effect-deepagents/sessions/FileCheckpoints"
 import * as fc from "fast-check"
+import { bundle } from "../../bundle.ts"
 import { scaled } from "../../scale.ts"
 import { edit, make, shapeOf } from "./edits.ts"
 
@@ -52,13 +53,7 @@ const killed = (root: string, file: string, to: "after" | "before", millis: numb
   Effect.callback<boolean>((resume) => {
     const child = spawn(
       process.execPath,
-      [
-        "--conditions=@effect-deepagents/source",
-        new URL("../children/restore.ts", import.meta.url).pathname,
-        root,
-        file,
-        to
-      ],
+      [bundle(new URL("../children/restore.ts", import.meta.url)), root, file, to],
       { stdio: ["ignore", "pipe", "inherit"] }
     )
     const shape = shapeOf(root)

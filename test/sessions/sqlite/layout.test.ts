@@ -10,6 +10,7 @@ import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import { bundle } from "../../bundle.ts"
 import { scaled } from "../../scale.ts"
 import { folder } from "../places.ts"
 
@@ -305,8 +306,8 @@ describe("a file of an older layout", () => {
       const { file, path } = yield* older
       const appending = (name: string) =>
         Effect.callback<number | null>((resume) => {
-          const program = join(import.meta.dirname, "..", "children", "append.ts")
-          const args = ["--conditions=@effect-deepagents/source", program, "sqlite", path, name, "5"]
+          const program = bundle(new URL("../children/append.ts", import.meta.url))
+          const args = [program, "sqlite", path, name, "5"]
           const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "inherit"] })
           child.on("close", (code) => resume(Effect.succeed(code)))
         })

@@ -11,6 +11,7 @@ import * as RedisLedger from "effect-deepagents/stores/RedisLedger"
 import { Redis } from "effect/persistence"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
+import { bundle } from "../../bundle.ts"
 import { isFull } from "../../scale.ts"
 import { hasRedis } from "../../servers/redis.ts"
 import type { Place } from "../../sessions/children/stores.ts"
@@ -23,11 +24,9 @@ const max = 20_000
 /** Runs a process to its end, or for so many lines. */
 const run = (args: ReadonlyArray<string>, lines: number) =>
   Effect.callback<string>((resume) => {
-    const child = spawn(
-      process.execPath,
-      ["--conditions=@effect-deepagents/source", new URL("../children/ledger.ts", import.meta.url).pathname, ...args],
-      { stdio: ["ignore", "pipe", "inherit"] }
-    )
+    const child = spawn(process.execPath, [bundle(new URL("../children/ledger.ts", import.meta.url)), ...args], {
+      stdio: ["ignore", "pipe", "inherit"]
+    })
     let text = ""
     child.stdout.on("data", (chunk) => {
       text += String(chunk)
