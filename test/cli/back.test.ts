@@ -4,6 +4,7 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSy
 import { join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
 import { bundle } from "../bundle.ts"
+import { isFull } from "../scale.ts"
 import { makeFolder, opener, type Program } from "./program.ts"
 
 let file = ""
@@ -77,7 +78,7 @@ describe("turns of the chat", { timeout: 90_000 }, () => {
     expect(text("made.txt")).toBe("new\n")
   })
 
-  it("shows both sides if the person changed a file since, and keeps or overwrites it", async () => {
+  it.runIf(isFull)("shows both sides if the person changed a file since, and keeps or overwrites it", async () => {
     const { folder, text } = makeProject()
     const program = open(folder)
     await say(program, "sh echo by-agent > src/a.txt; echo by-agent > src/b.txt", "The tool said:")
@@ -104,30 +105,33 @@ describe("turns of the chat", { timeout: 90_000 }, () => {
     expect(text("src/a.txt")).toBe("by-person\n")
   })
 
-  it("goes back several turns with their files, or in the words alone; a copy has its turns", async () => {
-    const { folder, text } = makeProject()
-    const program = open(folder)
-    await say(program, "sh echo 1 > src/a.txt", "The tool said:")
-    await say(program, "sh echo 2 > src/a.txt; echo 2 > src/b.txt", "The tool said:")
-    await say(program, "/rewind 1", "these turns changed 2 paths")
-    program.type("\r")
-    await program.until("take back the words and these files?")
-    await yes(program, "back to before (2 paths)")
-    expect(text("src/a.txt") + text("src/b.txt")).toBe("one\ntwo\n")
-    await say(program, "/redo", "bring back the words and these files?")
-    await yes(program, "made again (1 path)")
-    await say(program, "/redo", "bring back the words and these files?")
-    await yes(program, "made again (2 paths)")
-    expect(text("src/a.txt") + text("src/b.txt")).toBe("2\n2\n")
-    await say(program, "/fork", "a copy of the conversation")
-    await say(program, "/undo", "take back the words and these files?")
-    await yes(program, "taken back (2 paths)")
-    expect(text("src/a.txt") + text("src/b.txt")).toBe("1\ntwo\n")
-    await say(program, "/rewind 1", "these turns changed 1 path")
-    program.type(`${down}\r`)
-    await program.until("files are as they are")
-    expect(text("src/a.txt")).toBe("1\n")
-  })
+  it.runIf(isFull)(
+    "goes back several turns with their files, or in the words alone; a copy has its turns",
+    async () => {
+      const { folder, text } = makeProject()
+      const program = open(folder)
+      await say(program, "sh echo 1 > src/a.txt", "The tool said:")
+      await say(program, "sh echo 2 > src/a.txt; echo 2 > src/b.txt", "The tool said:")
+      await say(program, "/rewind 1", "these turns changed 2 paths")
+      program.type("\r")
+      await program.until("take back the words and these files?")
+      await yes(program, "back to before (2 paths)")
+      expect(text("src/a.txt") + text("src/b.txt")).toBe("one\ntwo\n")
+      await say(program, "/redo", "bring back the words and these files?")
+      await yes(program, "made again (1 path)")
+      await say(program, "/redo", "bring back the words and these files?")
+      await yes(program, "made again (2 paths)")
+      expect(text("src/a.txt") + text("src/b.txt")).toBe("2\n2\n")
+      await say(program, "/fork", "a copy of the conversation")
+      await say(program, "/undo", "take back the words and these files?")
+      await yes(program, "taken back (2 paths)")
+      expect(text("src/a.txt") + text("src/b.txt")).toBe("1\ntwo\n")
+      await say(program, "/rewind 1", "these turns changed 1 path")
+      program.type(`${down}\r`)
+      await program.until("files are as they are")
+      expect(text("src/a.txt")).toBe("1\n")
+    }
+  )
 
   it("makes files again behind /tree, and gives back a long message whole", async () => {
     const { folder, text } = makeProject()

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
 import { bundle } from "../bundle.ts"
+import { isFull } from "../scale.ts"
 import { makeFolder, opener, type Program, type start } from "./program.ts"
 
 let file = ""
@@ -117,7 +118,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect([kept.length, kept[0], kept.at(-1)]).toEqual([1_000, '"input 2001"', '"input 2999"'])
   })
 
-  it("delivers lines that are typed while it works, and queues later ones", async () => {
+  it.runIf(isFull)("delivers lines that are typed while it works, and queues later ones", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "stream 30", "Paragraph 2 of")
     program.type("told\r")
@@ -144,7 +145,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect(program.text()).toContain("+two")
   })
 
-  it("takes no command that begins behind a question for an answer to it", async () => {
+  it.runIf(isFull)("takes no command that begins behind a question for an answer to it", async () => {
     const folder = makeFolder()
     const program = open([folder, "a"])
     await say(program, "write", "wants to call write_file")
@@ -160,7 +161,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await program.until("The tool said: Wrote /made.txt")
   })
 
-  it("looks at things while it works, and changes no conversation that is at work", async () => {
+  it.runIf(isFull)("looks at things while it works, and changes no conversation that is at work", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "stream 150", "Paragraph 2 of")
     program.type("told\t")
@@ -189,7 +190,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await pause(100)
   })
 
-  it("rejects with a reason, and remembers an approval for similar calls, in words", async () => {
+  it.runIf(isFull)("rejects with a reason, and remembers an approval for similar calls, in words", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "run", "exactly `env echo from the shell`")
     await armed()
@@ -207,29 +208,32 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await program.until("by tester, in this chat")
   })
 
-  it("decides on several calls at once, on a call with other arguments, and on all of a tool", async () => {
-    const folder = makeFolder()
-    const program = open([folder, "a"])
-    await say(program, "both", (text) => count(text, /wants to call write_file/g) === 2)
-    await armed()
-    program.type("Y")
-    await program.until("The tool said: Wrote /b.txt")
-    expect([existsSync(`${folder}/files/a.txt`), existsSync(`${folder}/files/b.txt`)]).toEqual([true, true])
-    await say(program, "run", "wants to call execute")
-    await armed()
-    program.type("e")
-    await program.until('"command": "env echo from the shell"')
-    program.type("\u001b[200~ \u001b[201~")
-    for (let line = 0; line < 3; line++) program.type("\u0005\u0015\u007f")
-    program.type('{"command": "echo from me"}\r')
-    await program.until("The tool said: from me")
-    await say(program, "write", (text) => count(text, /wants to call write_file/g) === 3)
-    await armed()
-    program.type("s")
-    await program.until("The tool said: Wrote /made.txt")
-    await say(program, "write", (text) => count(text, /The tool said:/g) === 4)
-    expect(count(program.text(), /wants to call write_file/g)).toBe(3)
-  })
+  it.runIf(isFull)(
+    "decides on several calls at once, on a call with other arguments, and on all of a tool",
+    async () => {
+      const folder = makeFolder()
+      const program = open([folder, "a"])
+      await say(program, "both", (text) => count(text, /wants to call write_file/g) === 2)
+      await armed()
+      program.type("Y")
+      await program.until("The tool said: Wrote /b.txt")
+      expect([existsSync(`${folder}/files/a.txt`), existsSync(`${folder}/files/b.txt`)]).toEqual([true, true])
+      await say(program, "run", "wants to call execute")
+      await armed()
+      program.type("e")
+      await program.until('"command": "env echo from the shell"')
+      program.type("\u001b[200~ \u001b[201~")
+      for (let line = 0; line < 3; line++) program.type("\u0005\u0015\u007f")
+      program.type('{"command": "echo from me"}\r')
+      await program.until("The tool said: from me")
+      await say(program, "write", (text) => count(text, /wants to call write_file/g) === 3)
+      await armed()
+      program.type("s")
+      await program.until("The tool said: Wrote /made.txt")
+      await say(program, "write", (text) => count(text, /The tool said:/g) === 4)
+      expect(count(program.text(), /wants to call write_file/g)).toBe(3)
+    }
+  )
 
   it("changes nothing while a plan is made, and goes on in another mode once it is accepted", async () => {
     const folder = makeFolder()
@@ -291,7 +295,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await program.until(() => program.raw().includes("\u001b[?2004l"), "the end of bracketed paste")
   })
 
-  it("has no colours if they are off, and is lines in a dumb terminal", async () => {
+  it.runIf(isFull)("has no colours if they are off, and is lines in a dumb terminal", async () => {
     const bare = open([makeFolder(), "a"], { env: { NO_COLOR: "1" } })
     await bare.until(ready)
     bare.type("code\r")
@@ -310,46 +314,49 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect(await dumb.ended).toBe(0)
   })
 
-  it("edits the draft by vim keys once they are wanted, and interrupts by Esc in their normal mode", async () => {
-    const program = open([makeFolder(), "a"])
-    await say(program, "/vim", "vim keys: Esc")
-    await program.draft((text) => text.includes("insert · ask"))
-    const draft = async (keys: string, wanted: string): Promise<void> => {
-      for (const key of keys) program.type(key)
-      // A key right behind an Esc would be a key with Alt.
-      if (keys.endsWith("\u001b")) await pause(100)
-      const showScreen = (text: string): string =>
-        (/\n› ([^]*)\n[^\n]*· ask/.exec(text)?.[1] ?? "").replaceAll(/\n {2}/g, "|").trimEnd()
-      await program.draft((text) => showScreen(text) === wanted)
+  it.runIf(isFull)(
+    "edits the draft by vim keys once they are wanted, and interrupts by Esc in their normal mode",
+    async () => {
+      const program = open([makeFolder(), "a"])
+      await say(program, "/vim", "vim keys: Esc")
+      await program.draft((text) => text.includes("insert · ask"))
+      const draft = async (keys: string, wanted: string): Promise<void> => {
+        for (const key of keys) program.type(key)
+        // A key right behind an Esc would be a key with Alt.
+        if (keys.endsWith("\u001b")) await pause(100)
+        const showScreen = (text: string): string =>
+          (/\n› ([^]*)\n[^\n]*· ask/.exec(text)?.[1] ?? "").replaceAll(/\n {2}/g, "|").trimEnd()
+        await program.draft((text) => showScreen(text) === wanted)
+      }
+      await draft("one two, three\u001b", "one two, three")
+      await program.draft((text) => text.includes("normal · ask"))
+      await draft("0dw", "two, three")
+      await draft("cwfour\u001b", "four, three")
+      await draft("w", "four, three")
+      await draft("x", "four three")
+      await draft("p", "four ,three")
+      await draft("bx", "our ,three")
+      await draft("$x", "our ,thre")
+      await draft("u", "our ,three")
+      await draft("oline\u001b", "our ,three|line")
+      await draft("kdd", "line")
+      await draft("p", "line|our ,three")
+      await draft("IA \u001b", "line|A our ,three")
+      await draft("0elli!\u001b", "line|A our !,three")
+      await draft("hdzAend\u001b", "line|A our !,threeend")
+      await draft("ddddi", "")
+      // The draft after an Esc that a person pressed in insert mode is not an interruption.
+      program.type("slow\r")
+      await program.until("And this")
+      await program.draft((text) => text.includes("insert · ask"))
+      program.type("\u001b")
+      await program.draft((text) => text.includes("normal · ask") && text.includes("Esc interrupts"))
+      program.type("\u001b")
+      await program.until("interrupted; what was said is kept")
     }
-    await draft("one two, three\u001b", "one two, three")
-    await program.draft((text) => text.includes("normal · ask"))
-    await draft("0dw", "two, three")
-    await draft("cwfour\u001b", "four, three")
-    await draft("w", "four, three")
-    await draft("x", "four three")
-    await draft("p", "four ,three")
-    await draft("bx", "our ,three")
-    await draft("$x", "our ,thre")
-    await draft("u", "our ,three")
-    await draft("oline\u001b", "our ,three|line")
-    await draft("kdd", "line")
-    await draft("p", "line|our ,three")
-    await draft("IA \u001b", "line|A our ,three")
-    await draft("0elli!\u001b", "line|A our !,three")
-    await draft("hdzAend\u001b", "line|A our !,threeend")
-    await draft("ddddi", "")
-    // The draft after an Esc that a person pressed in insert mode is not an interruption.
-    program.type("slow\r")
-    await program.until("And this")
-    await program.draft((text) => text.includes("insert · ask"))
-    program.type("\u001b")
-    await program.draft((text) => text.includes("normal · ask") && text.includes("Esc interrupts"))
-    program.type("\u001b")
-    await program.until("interrupted; what was said is kept")
-  })
+  )
 
-  it("shows a diff once: in the question, or below the call that nobody was asked about", async () => {
+  it.runIf(isFull)("shows a diff once: in the question, or below the call that nobody was asked about", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "write", "wants to call write_file")
     await armed()
@@ -361,7 +368,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect(count(free.text(), /^\+one$/gm)).toBe(1)
   })
 
-  it("names a call that the person rejected once", async () => {
+  it.runIf(isFull)("names a call that the person rejected once", async () => {
     const program = open([makeFolder(), "a"])
     await say(program, "write", "wants to call write_file")
     await armed()
@@ -373,7 +380,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     expect(program.text()).not.toContain("✗ write_file")
   })
 
-  it("tells once the place of a cut-off answer when it is resumed", async () => {
+  it.runIf(isFull)("tells once the place of a cut-off answer when it is resumed", async () => {
     const folder = makeFolder()
     const first = open([folder, "a"])
     await say(first, "hello", "You said: hello")
@@ -415,7 +422,7 @@ describe("the chat in a terminal", { timeout: 90_000 }, () => {
     await again.until("the answer was cut off here")
   })
 
-  it("completes commands and files of the agent", async () => {
+  it.runIf(isFull)("completes commands and files of the agent", async () => {
     const program = open([makeFolder(), "a", "--mode=auto-edit"])
     await say(program, "write", "The tool said: Wrote")
     await program.until(ready)

@@ -16,6 +16,7 @@ import { listModels } from "../../src/cli/internal/config/modelList.ts"
 import type { Places } from "../../src/cli/internal/config/places.ts"
 import { keyed, modelLayer } from "../../src/cli/internal/config/providers.ts"
 import { CredentialStore } from "../../src/stores/CredentialStore.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 import { openAi } from "./chatgptServer.ts"
 
@@ -333,7 +334,7 @@ describe("sign-in with a ChatGPT plan", { timeout: 60_000 }, () => {
     )
   )
 
-  it.live("renews once for programs that need a token at the same time", () =>
+  it.live.runIf(isFull)("renews once for programs that need a token at the same time", () =>
     withServer((server, places) =>
       Effect.gen(function* () {
         yield* signInBy(server, places)
@@ -423,7 +424,7 @@ describe("sign-in with a ChatGPT plan", { timeout: 60_000 }, () => {
       )
   )
 
-  it.live("names the origin of the key in models and doctor; a key of the environment wins", () =>
+  it.live.runIf(isFull)("names the origin of the key in models and doctor; a key of the environment wins", () =>
     withServer((server, places) =>
       Effect.gen(function* () {
         const cwd = program.folder()

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { serve } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 import { makeModel, makeWorld } from "./day.ts"
 import { start } from "./program.ts"
@@ -19,7 +20,7 @@ const ready = "/ commands"
 const down = "\u001b[B"
 
 describe("a day", { timeout: 300_000 }, () => {
-  it.live("of work asks three questions, and loses nothing to a crash", () =>
+  it.live.runIf(isFull)("of work asks three questions, and loses nothing to a crash", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const world = yield* makeWorld

@@ -8,6 +8,7 @@ import { TestClock } from "effect/testing"
 import { sparing } from "../../src/cli/internal/work/diagnostics.ts"
 import { installedBeside } from "../../src/cli/internal/work/machine/programs.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -115,7 +116,7 @@ describe("diagnostics after edits", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("never come from a program of the project, wherever the path leads", () =>
+  it.effect.runIf(isFull)("never come from a program of the project, wherever the path leads", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = program.folder()
@@ -147,7 +148,7 @@ describe("diagnostics after edits", { timeout: 120_000 }, () => {
     ).pipe(Effect.provide(NodeServices.layer))
   )
 
-  it.effect("cost nothing where the server is no server, is switched off, or is the user's own", () =>
+  it.effect.runIf(isFull)("cost nothing where the server is no server, is switched off, or is the user's own", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const bin = program.folder()

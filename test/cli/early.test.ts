@@ -3,6 +3,7 @@ import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 import { opener, type Program } from "./program.ts"
 
@@ -40,7 +41,7 @@ describe("the first prompt", { timeout: 60_000 }, () => {
     expect(chat.raw()).toContain("\u001b[?2004l")
   })
 
-  it("is left by Ctrl-C at once", async () => {
+  it.runIf(isFull)("is left by Ctrl-C at once", async () => {
     const chat = open(["--demo"])
     await chat.until(ready)
     chat.type("\u0003")
@@ -48,7 +49,7 @@ describe("the first prompt", { timeout: 60_000 }, () => {
     expect(chat.raw()).toContain("\u001b[?2004l")
   })
 
-  it("is not there without a screen", async () => {
+  it.runIf(isFull)("is not there without a screen", async () => {
     const chat = open(["--demo", "--plain"])
     await chat.until("> ")
     expect(chat.raw()).not.toContain("\u001b[")

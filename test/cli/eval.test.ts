@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -46,7 +47,7 @@ describe("deepagents eval", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("rejects calls that a person would decide on", () =>
+  it.effect.runIf(isFull)("rejects calls that a person would decide on", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const call = { call: "write_file", id: "toolu_1", input: { file_path: "new.md", content: "x" } }
@@ -60,7 +61,7 @@ describe("deepagents eval", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect(
+  it.effect.runIf(isFull)(
     "names a wrong field, a missing file, a wrong report and a place that can't be written, before it asks the model",
     () =>
       Effect.scoped(

@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
-import { sampled } from "../scale.ts"
+import { isFull, sampled } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -147,7 +147,7 @@ describe("extensions", { timeout: 240_000 }, () => {
     )
   )
 
-  it.effect("have tools whose results are text from outside, unless they say `openWorld: false`", () =>
+  it.effect.runIf(isFull)("have tools whose results are text from outside, unless they say `openWorld: false`", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const tool = (name: string, annotations: object) =>
@@ -215,7 +215,7 @@ export default Extension.make({ name: "house", tools: [${tools.join(", ")}] })`
     )
   )
 
-  it.effect("come with skills: the module of a skill is code, and asked about on its own", () =>
+  it.effect.runIf(isFull)("come with skills: the module of a skill is code, and asked about on its own", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const cwd = program.folder()
@@ -282,7 +282,7 @@ export default Extension.make({ name: "house", tools: [${tools.join(", ")}] })`
     )
   )
 
-  it.effect("come from npm without running a script, and are removed with their files", () =>
+  it.effect.runIf(isFull)("come from npm without running a script, and are removed with their files", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const cwd = program.folder()

@@ -9,6 +9,7 @@ import { Hooks } from "effect-deepagents/middleware"
 import { FetchHttpClient } from "effect/http"
 import { beforeCompact } from "../../src/cli/internal/project/hooks.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -92,7 +93,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
     })
   )
 
-  it.effect("of the user allow a call in a chat, and never in plan mode or against a policy", () =>
+  it.effect.runIf(isFull)("of the user allow a call in a chat, and never in plan mode or against a policy", () =>
     Effect.gen(function* () {
       const home = putFiles(program.folder(), {
         ".config/deepagents/config.json": {
@@ -114,7 +115,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
     })
   )
 
-  it.effect("can't keep the program from ending, and change arguments that rules see", () =>
+  it.effect.runIf(isFull)("can't keep the program from ending, and change arguments that rules see", () =>
     Effect.gen(function* () {
       const change = JSON.stringify({ hookSpecificOutput: { updatedInput: { command: "touch changed" } } })
       const cwd = putFiles(program.folder(), {
@@ -174,7 +175,7 @@ describe("hooks of the program", { concurrent: true, timeout: 90_000 }, () => {
     })
   )
 
-  it.effect("that are modules of a project run as they were trusted, module and all", () =>
+  it.effect.runIf(isFull)("that are modules of a project run as they were trusted, module and all", () =>
     Effect.gen(function* () {
       const refuse = 'export default () => ({ decision: "block", reason: "as trusted" })'
       const cwd = putFiles(program.folder(), {

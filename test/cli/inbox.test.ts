@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -72,7 +73,7 @@ describe("deepagents inbox", { concurrent: true, timeout: 60_000 }, () => {
       )
   )
 
-  it.effect("tells the model the reason of a refusal, and ends with 6 again if the next call waits", () =>
+  it.effect.runIf(isFull)("tells the model the reason of a refusal, and ends with 6 again if the next call waits", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { folder, run } = program
@@ -97,7 +98,7 @@ describe("deepagents inbox", { concurrent: true, timeout: 60_000 }, () => {
     )
   )
 
-  it.effect(
+  it.effect.runIf(isFull)(
     "answers a question by its words, several by JSON; an invalid answer is reported, and the question stays",
     () =>
       Effect.scoped(

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { pendingChanges, readMemory, settleChanges } from "../../src/cli/internal/config/memory.ts"
 import { placesOf } from "../../src/cli/internal/config/places.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -112,7 +113,7 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
       )
   )
 
-  it.effect("that waits for a decision is not kept by a later run with --remember", () =>
+  it.effect.runIf(isFull)("that waits for a decision is not kept by a later run with --remember", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { cwd, env, memory, notes } = yield* begin((note) => [
@@ -129,41 +130,43 @@ describe("the memory of a project", { timeout: 60_000 }, () => {
     )
   )
 
-  it.live("asks at the end of a turn with the diff; a yes counts from the next session on, and the model is told", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { cwd, env, requests } = yield* begin((note) => [
-          stream(answer([note("BE LOUD")])),
-          say("Noted."),
-          say("Hello."),
-          stream(answer([note("BE QUIET")])),
-          say("Noted."),
-          say("Bye."),
-          say("Hello.")
-        ])
-        const chat = program.start(cwd, ["chat"], env, null)
-        const done = yield* converse(chat, [
-          [/> /, "note it"],
-          [/memory: agent\.md[^]*\+BE LOUD[^]*remember this\?[^]*2\. yes[^]*1-3: /, "2"],
-          [/are kept[^]*> /, "hi"],
-          [/Hello[^]*> /, "note another"],
-          [/-BE LOUD[^]*\+BE QUIET[^]*3\. no[^]*1-3: /, "3"],
-          [/are taken back[^]*> /, "bye"],
-          [/Bye[^]*> /, "/quit"]
-        ])
-        assert.equal(done.code, 0, done.err)
-        assert.equal(new Set(requests.map(systemOf)).size, 1)
-        assert.include(JSON.stringify(requests[2]?.body), "They count from the next conversation on")
-        assert.include(JSON.stringify(requests[5]?.body), "were not wanted")
-        const later = yield* program.run(cwd, ["run", "Hi"], env)
-        assert.equal(later.code, 0, later.err)
-        assert.include(systemOf(requests[6]), "BE LOUD")
-        assert.notInclude(systemOf(requests[6]), "BE QUIET")
-      })
-    )
+  it.live.runIf(isFull)(
+    "asks at the end of a turn with the diff; a yes counts from the next session on, and the model is told",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { cwd, env, requests } = yield* begin((note) => [
+            stream(answer([note("BE LOUD")])),
+            say("Noted."),
+            say("Hello."),
+            stream(answer([note("BE QUIET")])),
+            say("Noted."),
+            say("Bye."),
+            say("Hello.")
+          ])
+          const chat = program.start(cwd, ["chat"], env, null)
+          const done = yield* converse(chat, [
+            [/> /, "note it"],
+            [/memory: agent\.md[^]*\+BE LOUD[^]*remember this\?[^]*2\. yes[^]*1-3: /, "2"],
+            [/are kept[^]*> /, "hi"],
+            [/Hello[^]*> /, "note another"],
+            [/-BE LOUD[^]*\+BE QUIET[^]*3\. no[^]*1-3: /, "3"],
+            [/are taken back[^]*> /, "bye"],
+            [/Bye[^]*> /, "/quit"]
+          ])
+          assert.equal(done.code, 0, done.err)
+          assert.equal(new Set(requests.map(systemOf)).size, 1)
+          assert.include(JSON.stringify(requests[2]?.body), "They count from the next conversation on")
+          assert.include(JSON.stringify(requests[5]?.body), "were not wanted")
+          const later = yield* program.run(cwd, ["run", "Hi"], env)
+          assert.equal(later.code, 0, later.err)
+          assert.include(systemOf(requests[6]), "BE LOUD")
+          assert.notInclude(systemOf(requests[6]), "BE QUIET")
+        })
+      )
   )
 
-  it.live("is not written in plan mode; text from outside is said, and the refusal comes first", () =>
+  it.live.runIf(isFull)("is not written in plan mode; text from outside is said, and the refusal comes first", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const reach = { call: "execute", id: "toolu_2", input: { command: "curl -s http://127.0.0.1:1/ || true" } }

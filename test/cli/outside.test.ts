@@ -12,6 +12,7 @@ import { TestChatModel } from "effect-deepagents/testing"
 import { FetchUrl } from "effect-deepagents/web"
 import * as Outside from "../../src/cli/internal/work/machine/outside.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -73,7 +74,7 @@ describe("text from outside", { timeout: 120_000 }, () => {
     })
   )
 
-  it.effect("history of git does, though edits and reading need no answer", () =>
+  it.effect.runIf(isFull)("history of git does, though edits and reading need no answer", () =>
     Effect.gen(function* () {
       for (const [looking, from] of [
         [call("git_log", {}), "git_log"],
@@ -163,20 +164,22 @@ describe("text from outside", { timeout: 120_000 }, () => {
     assert.sameMembers([...harmless], ["ls", "read_file", "glob", "grep", "fetch_url"])
   })
 
-  it.effect("a trusted server of the project that runs here marks by its results, and not by its tools", () =>
-    Effect.gen(function* () {
-      const args = [join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js")]
-      const files = { ".mcp.json": JSON.stringify({ mcpServers: { here: { command: process.execPath, args } } }) }
-      const unused = yield* endedIn(files, [writing], "--trust", ...edits)
-      assert.deepEqual([unused.code, unused.isWritten], [0, true], unused.err)
-      const sum = [call("here__get-sum", { a: 1, b: 2 }), writing]
-      const used = yield* endedIn(files, sum, "--trust", "--allow", "mcp__here", ...edits)
-      assert.deepEqual([used.code, used.isWritten], [6, false], used.err)
-      assert.include(used.err, "(here__get-sum)")
-    })
+  it.effect.runIf(isFull)(
+    "a trusted server of the project that runs here marks by its results, and not by its tools",
+    () =>
+      Effect.gen(function* () {
+        const args = [join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js")]
+        const files = { ".mcp.json": JSON.stringify({ mcpServers: { here: { command: process.execPath, args } } }) }
+        const unused = yield* endedIn(files, [writing], "--trust", ...edits)
+        assert.deepEqual([unused.code, unused.isWritten], [0, true], unused.err)
+        const sum = [call("here__get-sum", { a: 1, b: 2 }), writing]
+        const used = yield* endedIn(files, sum, "--trust", "--allow", "mcp__here", ...edits)
+        assert.deepEqual([used.code, used.isWritten], [6, false], used.err)
+        assert.include(used.err, "(here__get-sum)")
+      })
   )
 
-  it.effect("with --yolo nobody is asked", () =>
+  it.effect.runIf(isFull)("with --yolo nobody is asked", () =>
     Effect.gen(function* () {
       const done = yield* endOf([call("git_log", {}), writing], "--yolo")
       assert.deepEqual([done.code, done.isWritten], [0, true], done.err)

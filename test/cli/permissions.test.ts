@@ -13,6 +13,7 @@ import { globOf, matchesPath } from "../../src/cli/internal/approvals/pathPatter
 import { isOpening, parsePermission, type Permission } from "../../src/cli/internal/approvals/permission.ts"
 import { makePermits, readOrganisation } from "../../src/cli/internal/approvals/permits.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 const tools = [...FileTools.make({ execute: true }), FetchUrl.make()]
@@ -300,21 +301,23 @@ describe("the program", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("keeps an approval for the project, by the action of a command, for later chats and runs", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { has, run } = yield* world(
-          ...["mkdir -p made", "mkdir -p made/more", "mkdir -p ../outside"].flatMap(answered)
-        )
-        const first = yield* run([], "a\n4\n/quit\n")
-        assert.match(first.out, /4\. always in this project: `mkdir …` with files in the folder/)
-        assert.isTrue(has("made"), first.out)
-        const second = yield* run(["run", "b"])
-        assert.deepEqual([second.code, has("made/more")], [0, true], second.err)
-        const third = yield* run(["run", "c"])
-        assert.deepEqual([third.code, has("../outside")], [6, false], third.err)
-      })
-    )
+  it.effect.runIf(isFull)(
+    "keeps an approval for the project, by the action of a command, for later chats and runs",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { has, run } = yield* world(
+            ...["mkdir -p made", "mkdir -p made/more", "mkdir -p ../outside"].flatMap(answered)
+          )
+          const first = yield* run([], "a\n4\n/quit\n")
+          assert.match(first.out, /4\. always in this project: `mkdir …` with files in the folder/)
+          assert.isTrue(has("made"), first.out)
+          const second = yield* run(["run", "b"])
+          assert.deepEqual([second.code, has("made/more")], [0, true], second.err)
+          const third = yield* run(["run", "c"])
+          assert.deepEqual([third.code, has("../outside")], [6, false], third.err)
+        })
+      )
   )
 
   it.effect("runs calls that a flag allows, and none that a rule refuses, with --yolo too", () =>
@@ -341,7 +344,7 @@ describe("the program", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("answers the question of a tool itself by a rule that allows", () =>
+  it.effect.runIf(isFull)("answers the question of a tool itself by a rule that allows", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const commit = stream(answer([{ call: "git_commit", id: "toolu_c", input: { message: "Add a", all: true } }]))
@@ -363,24 +366,26 @@ describe("the program", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("reads the rules of a trusted project, and leaves out a rule that would let anything run", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { cwd, has, run } = yield* world(running("touch a"), ...answered("touch a"), running("node -e 1"))
-        mkdirSync(join(cwd, ".deepagents"))
-        const permissions = { allow: ["Bash(touch:*)", "Bash(node:*)"] }
-        writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ permissions }))
-        const before = yield* run(["run", "a"])
-        assert.deepEqual([before.code, has("a")], [6, false], before.err)
-        const trusted = yield* run(["run", "--trust", "b"])
-        assert.deepEqual([trusted.code, has("a")], [0, true], trusted.err)
-        assert.match(trusted.err, /Bash\(node:\*\) would let any program run, so it is left out/)
-        assert.equal((yield* run(["run", "c"])).code, 6)
-      })
-    )
+  it.effect.runIf(isFull)(
+    "reads the rules of a trusted project, and leaves out a rule that would let anything run",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { cwd, has, run } = yield* world(running("touch a"), ...answered("touch a"), running("node -e 1"))
+          mkdirSync(join(cwd, ".deepagents"))
+          const permissions = { allow: ["Bash(touch:*)", "Bash(node:*)"] }
+          writeFileSync(join(cwd, ".deepagents/config.json"), JSON.stringify({ permissions }))
+          const before = yield* run(["run", "a"])
+          assert.deepEqual([before.code, has("a")], [6, false], before.err)
+          const trusted = yield* run(["run", "--trust", "b"])
+          assert.deepEqual([trusted.code, has("a")], [0, true], trusted.err)
+          assert.match(trusted.err, /Bash\(node:\*\) would let any program run, so it is left out/)
+          assert.equal((yield* run(["run", "c"])).code, 6)
+        })
+      )
   )
 
-  it.effect(
+  it.effect.runIf(isFull)(
     "reads the rules of a project and a user in the settings of Claude Code, and leaves out unknown tools",
     () =>
       Effect.scoped(
@@ -420,7 +425,7 @@ describe("the program", { timeout: 120_000 }, () => {
       )
   )
 
-  it.effect("hides files that no tool may read from listings and searches too, and behind links", () =>
+  it.effect.runIf(isFull)("hides files that no tool may read from listings and searches too, and behind links", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const calls = [

@@ -9,6 +9,7 @@ import { readMemory } from "../../src/cli/internal/config/memory.ts"
 import { placesOf } from "../../src/cli/internal/config/places.ts"
 import { compiled, readPolicies } from "../../src/cli/internal/config/policies.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -110,67 +111,69 @@ describe("policies of the program", { timeout: 60_000 }, () => {
       )
   )
 
-  it.effect("keep files, the network and commands from agents: denied files seem absent, with --yolo too", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { folder, run } = program
-        const cwd = folder()
-        const { notes } = yield* Effect.provide(
-          readMemory({ ...placesOf(cwd), data: join(cwd, "data/deepagents") }),
-          NodeServices.layer
-        )
-        const call = (id: string, name: string, input: unknown) => ({ call: name, id, input })
-        const { requests, url } = yield* serve(
-          stream(
-            answer([
-              call("toolu_1", "read_file", { file_path: "secrets/key.txt" }),
-              call("toolu_2", "write_file", { file_path: "a.txt", content: "x" }),
-              call("toolu_3", "write_file", {
-                file_path: join(notes, "memo.md"),
-                content: "mine"
-              }),
-              call("toolu_4", "fetch_url", { url: "https://elsewhere.example/" })
-            ])
-          ),
-          say("None of it.")
-        )
-        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
-        mkdirSync(join(cwd, ".deepagents"))
-        mkdirSync(join(cwd, "secrets"))
-        writeFileSync(join(cwd, "secrets/key.txt"), "the-secret")
-        writeFileSync(
-          join(cwd, ".deepagents/policy.yaml"),
-          [
-            "sandbox: readOnly",
-            "files: { rules: [{ operations: [read, write], paths: [/secrets/**], ruling: refuse }] }",
-            "network: { allow: [docs.example] }",
-            "off: { middleware: [Todos] }"
-          ].join("\n")
-        )
-        const done = yield* run(cwd, ["run", "Look", "--yolo", "--trust", "--remember"], env)
-        assert.equal(done.code, 0, done.err)
-        const names = JSON.stringify(requests[0]?.body)
-        assert.include(names, '"read_file"')
-        for (const gone of ['"execute"', '"git_status"', '"write_todos"']) assert.notInclude(names, gone)
-        const results = JSON.stringify(requests[1]?.body)
-        assert.notInclude(results, "the-secret")
-        assert.match(results, /not among those that are allowed/)
-        assert.notOk(existsSync(join(cwd, "a.txt")))
-        // Files that the program keeps for an agent are its own.
-        const [memory = ""] = readdirSync(join(cwd, "data/deepagents/memory"))
-        assert.ok(existsSync(join(cwd, "data/deepagents/memory", memory, "notes/memo.md")))
-        const [path, command, setting] = yield* Effect.all(
-          [
-            run(cwd, ["config", "explain", "./secrets/key.txt"], env),
-            run(cwd, ["config", "explain", "execute", '{"command": "ls"}'], env),
-            run(cwd, ["config", "explain", "agent", "-a", "planner"], env)
-          ],
-          { concurrency: 3 }
-        )
-        assert.match(path.out, /read +refuse +project: files\.rules\[0\]\nwrite +refuse/)
-        assert.match(command.out, /^refuse +off\.tools \(execute\) +project/)
-        assert.match(setting.out, /"planner" +flag \(--agent\)\n"deep" +default/)
-      })
-    )
+  it.effect.runIf(isFull)(
+    "keep files, the network and commands from agents: denied files seem absent, with --yolo too",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { folder, run } = program
+          const cwd = folder()
+          const { notes } = yield* Effect.provide(
+            readMemory({ ...placesOf(cwd), data: join(cwd, "data/deepagents") }),
+            NodeServices.layer
+          )
+          const call = (id: string, name: string, input: unknown) => ({ call: name, id, input })
+          const { requests, url } = yield* serve(
+            stream(
+              answer([
+                call("toolu_1", "read_file", { file_path: "secrets/key.txt" }),
+                call("toolu_2", "write_file", { file_path: "a.txt", content: "x" }),
+                call("toolu_3", "write_file", {
+                  file_path: join(notes, "memo.md"),
+                  content: "mine"
+                }),
+                call("toolu_4", "fetch_url", { url: "https://elsewhere.example/" })
+              ])
+            ),
+            say("None of it.")
+          )
+          const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+          mkdirSync(join(cwd, ".deepagents"))
+          mkdirSync(join(cwd, "secrets"))
+          writeFileSync(join(cwd, "secrets/key.txt"), "the-secret")
+          writeFileSync(
+            join(cwd, ".deepagents/policy.yaml"),
+            [
+              "sandbox: readOnly",
+              "files: { rules: [{ operations: [read, write], paths: [/secrets/**], ruling: refuse }] }",
+              "network: { allow: [docs.example] }",
+              "off: { middleware: [Todos] }"
+            ].join("\n")
+          )
+          const done = yield* run(cwd, ["run", "Look", "--yolo", "--trust", "--remember"], env)
+          assert.equal(done.code, 0, done.err)
+          const names = JSON.stringify(requests[0]?.body)
+          assert.include(names, '"read_file"')
+          for (const gone of ['"execute"', '"git_status"', '"write_todos"']) assert.notInclude(names, gone)
+          const results = JSON.stringify(requests[1]?.body)
+          assert.notInclude(results, "the-secret")
+          assert.match(results, /not among those that are allowed/)
+          assert.notOk(existsSync(join(cwd, "a.txt")))
+          // Files that the program keeps for an agent are its own.
+          const [memory = ""] = readdirSync(join(cwd, "data/deepagents/memory"))
+          assert.ok(existsSync(join(cwd, "data/deepagents/memory", memory, "notes/memo.md")))
+          const [path, command, setting] = yield* Effect.all(
+            [
+              run(cwd, ["config", "explain", "./secrets/key.txt"], env),
+              run(cwd, ["config", "explain", "execute", '{"command": "ls"}'], env),
+              run(cwd, ["config", "explain", "agent", "-a", "planner"], env)
+            ],
+            { concurrency: 3 }
+          )
+          assert.match(path.out, /read +refuse +project: files\.rules\[0\]\nwrite +refuse/)
+          assert.match(command.out, /^refuse +off\.tools \(execute\) +project/)
+          assert.match(setting.out, /"planner" +flag \(--agent\)\n"deep" +default/)
+        })
+      )
   )
 })

@@ -6,6 +6,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import manifest from "../../package.json" with { type: "json" }
 import { answer, error, say, serve, silence, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -27,7 +28,7 @@ const threadOf = (out: string): string => {
 }
 
 describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
-  it.effect("suggests the right command, flag, field and variable for a misspelt one, with code 2", () =>
+  it.effect.runIf(isFull)("suggests the right command, flag, field and variable for a misspelt one, with code 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
       const [other, command, flag, shared, variable, version] = yield* Effect.all(
@@ -71,7 +72,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("takes the user's folder from the system without HOME, and words for no command", () =>
+  it.effect.runIf(isFull)("takes the user's folder from the system without HOME, and words for no command", () =>
     Effect.gen(function* () {
       const cwd = folder()
       mkdirSync(join(cwd, ".config/deepagents"), { recursive: true })
@@ -104,7 +105,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("reports the problem of a file, a folder, a flag and a key in words, with code 2", () =>
+  it.effect.runIf(isFull)("reports the problem of a file, a folder, a flag and a key in words, with code 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
       const config = join(cwd, "config")
@@ -128,7 +129,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("logs, such as that a disk takes no more, are not on the standard output", () =>
+  it.effect.runIf(isFull)("logs, such as that a disk takes no more, are not on the standard output", () =>
     Effect.gen(function* () {
       const cwd = folder()
       const limited = 'ulimit -f 400; exec "$@"'
@@ -328,45 +329,47 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("copies its store to another one, which is closed until it is opened again, and says no password", () =>
-    Effect.gen(function* () {
-      const cwd = folder()
-      const run = (...[folder, args]: Parameters<typeof program.run>) =>
-        program.run(folder, args, { XDG_DATA_HOME: join(cwd, "data") })
-      const id = threadOf((yield* run(cwd, ["run", "What is here?", "--demo", "--json"])).out)
-      const file = join(cwd, "data/deepagents/sessions.db")
-      const copied = yield* run(cwd, ["sessions", "copy", file, "copy/"])
-      assert.equal(copied.code, 0, copied.err)
-      assert.include(copied.out, `1 sessions are in ${join(cwd, "copy")}, 1 of them copied now`)
-      assert.equal(readdirSync(join(cwd, "copy")).length, 1)
-      const closed = yield* run(cwd, ["run", "And now?", "--demo", "--session", id])
-      assert.equal(closed.code, 1)
-      assert.include(closed.err, `were moved to ${join(cwd, "copy")}: go on there`)
-      assert.equal((yield* run(cwd, ["sessions", "show", id])).code, 0)
-      const again = yield* run(cwd, ["sessions", "copy", file, "copy/", "--json"])
-      assert.deepInclude(JSON.parse(again.out), { threads: 1, copied: 0, from: file, to: join(cwd, "copy") })
-      assert.include((yield* run(cwd, ["sessions", "reopen", file])).out, "takes changes again")
-      assert.equal((yield* run(cwd, ["run", "And now?", "--demo", "--session", id])).code, 0)
+  it.effect.runIf(isFull)(
+    "copies its store to another one, which is closed until it is opened again, and says no password",
+    () =>
+      Effect.gen(function* () {
+        const cwd = folder()
+        const run = (...[folder, args]: Parameters<typeof program.run>) =>
+          program.run(folder, args, { XDG_DATA_HOME: join(cwd, "data") })
+        const id = threadOf((yield* run(cwd, ["run", "What is here?", "--demo", "--json"])).out)
+        const file = join(cwd, "data/deepagents/sessions.db")
+        const copied = yield* run(cwd, ["sessions", "copy", file, "copy/"])
+        assert.equal(copied.code, 0, copied.err)
+        assert.include(copied.out, `1 sessions are in ${join(cwd, "copy")}, 1 of them copied now`)
+        assert.equal(readdirSync(join(cwd, "copy")).length, 1)
+        const closed = yield* run(cwd, ["run", "And now?", "--demo", "--session", id])
+        assert.equal(closed.code, 1)
+        assert.include(closed.err, `were moved to ${join(cwd, "copy")}: go on there`)
+        assert.equal((yield* run(cwd, ["sessions", "show", id])).code, 0)
+        const again = yield* run(cwd, ["sessions", "copy", file, "copy/", "--json"])
+        assert.deepInclude(JSON.parse(again.out), { threads: 1, copied: 0, from: file, to: join(cwd, "copy") })
+        assert.include((yield* run(cwd, ["sessions", "reopen", file])).out, "takes changes again")
+        assert.equal((yield* run(cwd, ["run", "And now?", "--demo", "--session", id])).code, 0)
 
-      const [absent, nameless, unknown, postgres, redis] = yield* Effect.all(
-        [
-          run(cwd, ["sessions", "copy", "absent.db", "copy/"]),
-          run(cwd, ["sessions", "copy", file, "copy2"]),
-          run(cwd, ["sessions", "copy", file, "mysql://ada:s3cret@localhost/db"]),
-          run(cwd, ["sessions", "copy", file, "postgres://ada:s3cret@127.0.0.1:1/db"]),
-          run(cwd, ["sessions", "copy", file, "redis://ada:s3cret@127.0.0.1:1"])
-        ],
-        { concurrency: 3 }
-      )
-      assert.deepEqual([absent.code, nameless.code, unknown.code, postgres.code, redis.code], [2, 2, 2, 1, 1])
-      assert.include(absent.err, "absent.db: give an SQLite file")
-      assert.ok(!existsSync(join(cwd, "absent.db")))
-      assert.include(nameless.err, "name a file with .db at the end")
-      assert.include(postgres.err, "postgres://ada@127.0.0.1:1/db: ")
-      assert.include(redis.err, "redis://ada@127.0.0.1:1: ")
-      for (const { err, out } of [unknown, postgres, redis]) assert.notInclude(err + out, "s3cret")
-      assert.equal((yield* run(cwd, ["run", "Still open?", "--demo", "--session", id])).code, 0)
-    })
+        const [absent, nameless, unknown, postgres, redis] = yield* Effect.all(
+          [
+            run(cwd, ["sessions", "copy", "absent.db", "copy/"]),
+            run(cwd, ["sessions", "copy", file, "copy2"]),
+            run(cwd, ["sessions", "copy", file, "mysql://ada:s3cret@localhost/db"]),
+            run(cwd, ["sessions", "copy", file, "postgres://ada:s3cret@127.0.0.1:1/db"]),
+            run(cwd, ["sessions", "copy", file, "redis://ada:s3cret@127.0.0.1:1"])
+          ],
+          { concurrency: 3 }
+        )
+        assert.deepEqual([absent.code, nameless.code, unknown.code, postgres.code, redis.code], [2, 2, 2, 1, 1])
+        assert.include(absent.err, "absent.db: give an SQLite file")
+        assert.ok(!existsSync(join(cwd, "absent.db")))
+        assert.include(nameless.err, "name a file with .db at the end")
+        assert.include(postgres.err, "postgres://ada@127.0.0.1:1/db: ")
+        assert.include(redis.err, "redis://ada@127.0.0.1:1: ")
+        for (const { err, out } of [unknown, postgres, redis]) assert.notInclude(err + out, "s3cret")
+        assert.equal((yield* run(cwd, ["run", "Still open?", "--demo", "--session", id])).code, 0)
+      })
   )
 
   it.effect("ends at a limit with 4, and with 6 if a call waits for a decision", () =>
@@ -390,68 +393,78 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     )
   )
 
-  it.live("lets one process at a time go on with a session; another one is told, and disturbs nothing", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const cwd = folder()
-        const { requests, url } = yield* serve(say("First."), silence, say("Third."))
-        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
-        const id = threadOf((yield* run(cwd, ["run", "hi", "--json"], env)).out)
-        const second = start(cwd, ["run", "more", "--session", id], env)
-        while (requests.length < 2) yield* Effect.sleep("20 millis")
-        const [refused, chat] = yield* Effect.all(
-          [run(cwd, ["run", "me, too", "--session", id], env), run(cwd, ["resume", id, "--plain"], env, "me, three\n")],
-          { concurrency: 2 }
-        )
-        assert.equal(refused.code, 1)
-        assert.match(refused.err, /^Another process is at work on session .*deepagents sessions fork/)
-        assert.match(chat.out, /failed: Another process is at work[^]*failed: The other process is still at work on it/)
-        assert.equal(chat.out.split("Another process").length, 2)
-        // However it ends, the session is free again.
-        second.child.kill("SIGKILL")
-        yield* Effect.promise(() => second.ended)
-        const after = yield* run(cwd, ["run", "and now", "--session", id], env)
-        assert.equal(after.out, "Third.\n")
-        const sessionText = (yield* run(cwd, ["sessions", "show", id], env)).out
-        for (const said of ["hi", "more", "and now"]) assert.include(sessionText, `> ${said}`)
-        assert.notInclude(sessionText, "me, t")
-      })
-    )
+  it.live.runIf(isFull)(
+    "lets one process at a time go on with a session; another one is told, and disturbs nothing",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const cwd = folder()
+          const { requests, url } = yield* serve(say("First."), silence, say("Third."))
+          const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test", XDG_DATA_HOME: join(cwd, "data") }
+          const id = threadOf((yield* run(cwd, ["run", "hi", "--json"], env)).out)
+          const second = start(cwd, ["run", "more", "--session", id], env)
+          while (requests.length < 2) yield* Effect.sleep("20 millis")
+          const [refused, chat] = yield* Effect.all(
+            [
+              run(cwd, ["run", "me, too", "--session", id], env),
+              run(cwd, ["resume", id, "--plain"], env, "me, three\n")
+            ],
+            { concurrency: 2 }
+          )
+          assert.equal(refused.code, 1)
+          assert.match(refused.err, /^Another process is at work on session .*deepagents sessions fork/)
+          assert.match(
+            chat.out,
+            /failed: Another process is at work[^]*failed: The other process is still at work on it/
+          )
+          assert.equal(chat.out.split("Another process").length, 2)
+          // However it ends, the session is free again.
+          second.child.kill("SIGKILL")
+          yield* Effect.promise(() => second.ended)
+          const after = yield* run(cwd, ["run", "and now", "--session", id], env)
+          assert.equal(after.out, "Third.\n")
+          const sessionText = (yield* run(cwd, ["sessions", "show", id], env)).out
+          for (const said of ["hi", "more", "and now"]) assert.include(sessionText, `> ${said}`)
+          assert.notInclude(sessionText, "me, t")
+        })
+      )
   )
 
-  it.live("ends a command of the agent with itself, however it is told to end, and says how to go on", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const call = { call: "execute", id: "toolu_1", input: { command: "echo $$ > pid; exec sleep 60" } }
-        yield* Effect.forEach(
-          [
-            ["SIGINT", 130],
-            ["SIGHUP", 129],
-            ["SIGTERM", 143]
-          ] as const,
-          Effect.fnUntraced(function* ([signal, code]) {
-            const cwd = folder()
-            const { requests, url } = yield* serve(stream(answer([call])), say("Gone on."))
-            const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
-            const { child, ended } = start(cwd, ["run", "Sleep", "--yolo"], env)
-            const pid = () => Number(existsSync(join(cwd, "pid")) ? readFileSync(join(cwd, "pid"), "utf8") : 0)
-            while (pid() === 0) yield* Effect.sleep("20 millis")
-            assert.ok(process.kill(pid(), 0))
-            // A terminal that is closed says so twice.
-            child.kill(signal)
-            child.kill(signal)
-            const { code: given, err } = yield* Effect.promise(() => ended)
-            assert.equal(given, code, err)
-            assert.throws(() => process.kill(pid(), 0), /ESRCH/)
-            const thread = /deepagents resume (\S+)/.exec(err)?.[1] ?? err
-            const more = yield* run(cwd, ["run", "Go on", "--session", thread, "--yolo"], env)
-            assert.equal(more.out, "Gone on.\n", more.err)
-            assert.include(JSON.stringify(requests[1]), "This call was interrupted. Whether it had an effect")
-          }),
-          { concurrency: "unbounded" }
-        )
-      })
-    )
+  it.live.runIf(isFull)(
+    "ends a command of the agent with itself, however it is told to end, and says how to go on",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const call = { call: "execute", id: "toolu_1", input: { command: "echo $$ > pid; exec sleep 60" } }
+          yield* Effect.forEach(
+            [
+              ["SIGINT", 130],
+              ["SIGHUP", 129],
+              ["SIGTERM", 143]
+            ] as const,
+            Effect.fnUntraced(function* ([signal, code]) {
+              const cwd = folder()
+              const { requests, url } = yield* serve(stream(answer([call])), say("Gone on."))
+              const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
+              const { child, ended } = start(cwd, ["run", "Sleep", "--yolo"], env)
+              const pid = () => Number(existsSync(join(cwd, "pid")) ? readFileSync(join(cwd, "pid"), "utf8") : 0)
+              while (pid() === 0) yield* Effect.sleep("20 millis")
+              assert.ok(process.kill(pid(), 0))
+              // A terminal that is closed says so twice.
+              child.kill(signal)
+              child.kill(signal)
+              const { code: given, err } = yield* Effect.promise(() => ended)
+              assert.equal(given, code, err)
+              assert.throws(() => process.kill(pid(), 0), /ESRCH/)
+              const thread = /deepagents resume (\S+)/.exec(err)?.[1] ?? err
+              const more = yield* run(cwd, ["run", "Go on", "--session", thread, "--yolo"], env)
+              assert.equal(more.out, "Gone on.\n", more.err)
+              assert.include(JSON.stringify(requests[1]), "This call was interrupted. Whether it had an effect")
+            }),
+            { concurrency: "unbounded" }
+          )
+        })
+      )
   )
 
   it.effect("ends at once at Ctrl-C with 130 and says how to go on; a pipe that is closed early ends it quietly", () =>
@@ -475,7 +488,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("reads a project's own agents and instructions only once its folder is trusted", () =>
+  it.effect.runIf(isFull)("reads a project's own agents and instructions only once its folder is trusted", () =>
     Effect.gen(function* () {
       const cwd = folder()
       mkdirSync(join(cwd, ".deepagents/agents"), { recursive: true })
@@ -510,119 +523,125 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("gives agents the servers of a trusted folder; a failing one is a warning, and a failure to doctor", () =>
-    Effect.scoped(
+  it.effect.runIf(isFull)(
+    "gives agents the servers of a trusted folder; a failing one is a warning, and a failure to doctor",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const cwd = folder()
+          const tools = ["get-sum", "toggle-simulated-logging"]
+          const server = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+          writeFileSync(
+            join(cwd, ".mcp.json"),
+            JSON.stringify({
+              mcpServers: {
+                everything: { command: process.execPath, args: [server], approval: "never", tools },
+                gone: { command: join(cwd, "gone") }
+              }
+            })
+          )
+          assert.equal((yield* run(cwd, ["mcp", "--json"])).out, "[]\n")
+          const listed = yield* run(cwd, ["mcp", "list", "--json", "--trust"])
+          assert.deepEqual(
+            JSON.parse(listed.out).map(({ name, origin }: { readonly name: string; readonly origin: string }) => [
+              name,
+              origin
+            ]),
+            [
+              ["everything", "project"],
+              ["gone", "project"]
+            ]
+          )
+          const call = { call: "everything__get-sum", id: "toolu_1", input: { a: 2, b: 3 } }
+          const changing = { call: "everything__toggle-simulated-logging", id: "toolu_1", input: {} }
+          const { requests, url } = yield* serve(stream(answer([call])), say("It is 5."), stream(answer([changing])))
+          const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
+          const [tested, near, doctor, sum] = yield* Effect.all(
+            [
+              run(cwd, ["mcp", "test", "--json"]),
+              run(cwd, ["mcp", "test", "everythin"]),
+              run(cwd, ["doctor", "--demo"]),
+              run(cwd, ["run", "How much is 2 and 3?", "--yolo", "--json"], env)
+            ],
+            { concurrency: 4 }
+          )
+          assert.equal(tested.code, 1, tested.err)
+          assert.deepEqual(
+            JSON.parse(tested.out).map(({ problem, tools }: { readonly problem: unknown; readonly tools: unknown }) => [
+              problem === null,
+              tools
+            ]),
+            [
+              [true, tools.map((tool) => `everything__${tool}`)],
+              [false, []]
+            ]
+          )
+          assert.equal(near.code, 2)
+          assert.match(near.err, /everything/)
+          assert.equal(doctor.code, 1)
+          assert.match(doctor.out, /✓ +servers: everything/)
+          assert.match(doctor.out, /✗ +servers: gone/)
+          assert.equal(sum.code, 0, sum.err)
+          assert.include(sum.out, "mcp-server-unavailable")
+          assert.include(JSON.stringify(requests[1]), "sum of 2 and 3 is 5")
+          // A project can't take the question away.
+          const asks = yield* run(cwd, ["run", "How much is 2 and 3?"], env)
+          assert.equal(asks.code, 6, asks.err)
+        })
+      )
+  )
+
+  it.effect.runIf(isFull)(
+    "adds a server to the user's file without its secrets, and refuses a second of the name",
+    () =>
       Effect.gen(function* () {
         const cwd = folder()
-        const tools = ["get-sum", "toggle-simulated-logging"]
-        const server = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js")
-        writeFileSync(
-          join(cwd, ".mcp.json"),
-          JSON.stringify({
-            mcpServers: {
-              everything: { command: process.execPath, args: [server], approval: "never", tools },
-              gone: { command: join(cwd, "gone") }
+        const env = { XDG_CONFIG_HOME: join(cwd, "config") }
+        const file = join(cwd, "config/deepagents/mcp.json")
+        const args = ["mcp", "add", "files", "--env", "TOKEN", "--", "npx", "-y", "some-server", "--root", "."]
+        const added = yield* run(cwd, args, env)
+        assert.equal(added.code, 0, added.err)
+        assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), {
+          mcpServers: {
+            files: {
+              type: "stdio",
+              command: "npx",
+              args: ["-y", "some-server", "--root", "."],
+              env: { TOKEN: "${TOKEN}" }
             }
-          })
-        )
-        assert.equal((yield* run(cwd, ["mcp", "--json"])).out, "[]\n")
-        const listed = yield* run(cwd, ["mcp", "list", "--json", "--trust"])
-        assert.deepEqual(
-          JSON.parse(listed.out).map(({ name, origin }: { readonly name: string; readonly origin: string }) => [
-            name,
-            origin
-          ]),
-          [
-            ["everything", "project"],
-            ["gone", "project"]
-          ]
-        )
-        const call = { call: "everything__get-sum", id: "toolu_1", input: { a: 2, b: 3 } }
-        const changing = { call: "everything__toggle-simulated-logging", id: "toolu_1", input: {} }
-        const { requests, url } = yield* serve(stream(answer([call])), say("It is 5."), stream(answer([changing])))
-        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
-        const [tested, near, doctor, sum] = yield* Effect.all(
-          [
-            run(cwd, ["mcp", "test", "--json"]),
-            run(cwd, ["mcp", "test", "everythin"]),
-            run(cwd, ["doctor", "--demo"]),
-            run(cwd, ["run", "How much is 2 and 3?", "--yolo", "--json"], env)
-          ],
-          { concurrency: 4 }
-        )
-        assert.equal(tested.code, 1, tested.err)
-        assert.deepEqual(
-          JSON.parse(tested.out).map(({ problem, tools }: { readonly problem: unknown; readonly tools: unknown }) => [
-            problem === null,
-            tools
-          ]),
-          [
-            [true, tools.map((tool) => `everything__${tool}`)],
-            [false, []]
-          ]
-        )
-        assert.equal(near.code, 2)
-        assert.match(near.err, /everything/)
-        assert.equal(doctor.code, 1)
-        assert.match(doctor.out, /✓ +servers: everything/)
-        assert.match(doctor.out, /✗ +servers: gone/)
-        assert.equal(sum.code, 0, sum.err)
-        assert.include(sum.out, "mcp-server-unavailable")
-        assert.include(JSON.stringify(requests[1]), "sum of 2 and 3 is 5")
-        // A project can't take the question away.
-        const asks = yield* run(cwd, ["run", "How much is 2 and 3?"], env)
-        assert.equal(asks.code, 6, asks.err)
-      })
-    )
-  )
-
-  it.effect("adds a server to the user's file without its secrets, and refuses a second of the name", () =>
-    Effect.gen(function* () {
-      const cwd = folder()
-      const env = { XDG_CONFIG_HOME: join(cwd, "config") }
-      const file = join(cwd, "config/deepagents/mcp.json")
-      const args = ["mcp", "add", "files", "--env", "TOKEN", "--", "npx", "-y", "some-server", "--root", "."]
-      const added = yield* run(cwd, args, env)
-      assert.equal(added.code, 0, added.err)
-      assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), {
-        mcpServers: {
-          files: {
-            type: "stdio",
-            command: "npx",
-            args: ["-y", "some-server", "--root", "."],
-            env: { TOKEN: "${TOKEN}" }
           }
-        }
+        })
+        assert.equal(statSync(file).mode & 0o077, 0)
+        assert.equal((yield* run(cwd, args, env)).code, 2)
+        const login = yield* run(cwd, ["mcp", "login", "files"], env)
+        assert.equal(login.code, 2)
+        assert.match(login.err, /process/)
       })
-      assert.equal(statSync(file).mode & 0o077, 0)
-      assert.equal((yield* run(cwd, args, env)).code, 2)
-      const login = yield* run(cwd, ["mcp", "login", "files"], env)
-      assert.equal(login.code, 2)
-      assert.match(login.err, /process/)
-    })
   )
 
-  it.effect("offers git and search; a search provider without its key is refused, with the variable", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const cwd = folder()
-        const { requests, url } = yield* serve(say("Hello."))
-        const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
-        const done = yield* run(cwd, ["run", "hi"], env)
-        assert.equal(done.code, 0, done.err)
-        const sent = JSON.stringify(requests[0])
-        for (const tool of ["git_status", "git_log", "web_search", "fetch_url"]) assert.include(sent, tool)
-        // No tool repeats the shell's abilities, and no tool's text repeats general rules.
-        assert.notInclude(sent, "git_commit")
-        assert.notInclude(sent, "additionalProperties")
-        assert.isBelow(JSON.stringify(requests[0]?.body.tools).length, 17_000)
-        mkdirSync(join(cwd, "config/deepagents"), { recursive: true })
-        writeFileSync(join(cwd, "config/deepagents/config.json"), JSON.stringify({ search: "brave" }))
-        const refused = yield* run(cwd, ["run", "hi"], { ...env, XDG_CONFIG_HOME: join(cwd, "config") })
-        assert.equal(refused.code, 2)
-        assert.match(refused.err, /BRAVE_API_KEY/)
-      })
-    )
+  it.effect.runIf(isFull)(
+    "offers git and search; a search provider without its key is refused, with the variable",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const cwd = folder()
+          const { requests, url } = yield* serve(say("Hello."))
+          const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
+          const done = yield* run(cwd, ["run", "hi"], env)
+          assert.equal(done.code, 0, done.err)
+          const sent = JSON.stringify(requests[0])
+          for (const tool of ["git_status", "git_log", "web_search", "fetch_url"]) assert.include(sent, tool)
+          // No tool repeats the shell's abilities, and no tool's text repeats general rules.
+          assert.notInclude(sent, "git_commit")
+          assert.notInclude(sent, "additionalProperties")
+          assert.isBelow(JSON.stringify(requests[0]?.body.tools).length, 17_000)
+          mkdirSync(join(cwd, "config/deepagents"), { recursive: true })
+          writeFileSync(join(cwd, "config/deepagents/config.json"), JSON.stringify({ search: "brave" }))
+          const refused = yield* run(cwd, ["run", "hi"], { ...env, XDG_CONFIG_HOME: join(cwd, "config") })
+          assert.equal(refused.code, 2)
+          assert.match(refused.err, /BRAVE_API_KEY/)
+        })
+      )
   )
 
   it.effect("finds the dozen of packaged skills, and is well in an empty folder", () =>

@@ -11,6 +11,7 @@ import { findItems, noProject } from "../../src/cli/internal/config/items.ts"
 import { importsOf } from "../../src/cli/internal/project/imports.ts"
 import { limits, readInstructions } from "../../src/cli/internal/project/instructions.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -115,7 +116,7 @@ describe("instruction files", { timeout: 60_000 }, () => {
     })
   )
 
-  it.effect("are bounded, and no pipe or binary file keeps the program waiting", () =>
+  it.effect.runIf(isFull)("are bounded, and no pipe or binary file keeps the program waiting", () =>
     Effect.gen(function* () {
       const root = repository({ "AGENTS.md": `${"line\n".repeat(20_000)}`, "b/x": "", "CLAUDE.local.md": "a\u0000b" })
       execFileSync("sh", ["-c", "mkfifo CLAUDE.md"], { cwd: root })
@@ -217,36 +218,38 @@ describe("agents, skills, commands and plugins", { concurrent: true, timeout: 60
     })
   )
 
-  it.effect("skills of the project, of folders above and of the home; the nearest of one name counts", () =>
-    Effect.gen(function* () {
-      const skill = (name: string, what: string) => `---\nname: ${name}\ndescription: ${what}\n---\nDo ${what}.`
-      const root = repository({
-        ".claude/skills/a/SKILL.md": skill("a", "far-a"),
-        ".agents/skills/b/SKILL.md": skill("b", "far-b"),
-        "packages/x/.agents/skills/a/SKILL.md": skill("a", "near-a")
+  it.effect.runIf(isFull)(
+    "skills of the project, of folders above and of the home; the nearest of one name counts",
+    () =>
+      Effect.gen(function* () {
+        const skill = (name: string, what: string) => `---\nname: ${name}\ndescription: ${what}\n---\nDo ${what}.`
+        const root = repository({
+          ".claude/skills/a/SKILL.md": skill("a", "far-a"),
+          ".agents/skills/b/SKILL.md": skill("b", "far-b"),
+          "packages/x/.agents/skills/a/SKILL.md": skill("a", "near-a")
+        })
+        symlinkSync("../../.agents/skills/b", join(root, ".claude/skills/b"))
+        const home = putFiles(program.folder(), { ".agents/skills/mine/SKILL.md": skill("mine", "home-mine") })
+        const cwd = join(root, "packages/x")
+        const uses = [
+          call("use_skill", { name: "a" }),
+          stream(answer([{ call: "use_skill", id: "toolu_2", input: { name: "b" } }]))
+        ]
+        const { bodies, code, err } = yield* ran(cwd, [...uses, say("Done.")], {
+          home,
+          // A skill counts as text from outside: the second one would be asked about.
+          args: ["run", "Go", "--trust", "--yolo"]
+        })
+        assert.equal(code, 0, err)
+        const system = systemOf(bodies[0])
+        for (const text of ["near-a", "far-b", "home-mine"]) assert.include(system, text)
+        assert.notInclude(system, "far-a")
+        assert.include(JSON.stringify(bodies[2]), "Do near-a.")
+        assert.include(JSON.stringify(bodies[2]), "Do far-b.")
       })
-      symlinkSync("../../.agents/skills/b", join(root, ".claude/skills/b"))
-      const home = putFiles(program.folder(), { ".agents/skills/mine/SKILL.md": skill("mine", "home-mine") })
-      const cwd = join(root, "packages/x")
-      const uses = [
-        call("use_skill", { name: "a" }),
-        stream(answer([{ call: "use_skill", id: "toolu_2", input: { name: "b" } }]))
-      ]
-      const { bodies, code, err } = yield* ran(cwd, [...uses, say("Done.")], {
-        home,
-        // A skill counts as text from outside: the second one would be asked about.
-        args: ["run", "Go", "--trust", "--yolo"]
-      })
-      assert.equal(code, 0, err)
-      const system = systemOf(bodies[0])
-      for (const text of ["near-a", "far-b", "home-mine"]) assert.include(system, text)
-      assert.notInclude(system, "far-a")
-      assert.include(JSON.stringify(bodies[2]), "Do near-a.")
-      assert.include(JSON.stringify(bodies[2]), "Do far-b.")
-    })
   )
 
-  it.effect("nested commands and plugin commands; a command in a text runs only after an approval", () =>
+  it.effect.runIf(isFull)("nested commands and plugin commands; a command in a text runs only after an approval", () =>
     Effect.gen(function* () {
       const plugin = putFiles(program.folder(), {
         ".claude-plugin/plugin.json": JSON.stringify({ name: "tidy" }),

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -46,29 +47,31 @@ describe("deepagents run", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("prints an answer that fits a schema as JSON; ends with 9 where none does, with 2 for a wrong schema", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { cwd, run } = yield* world(
-          say('{"licence":"MIT"}'),
-          ...Array.from({ length: 9 }, () => say("MIT, I think"))
-        )
-        const file = join(cwd, "licence.json")
-        const args = ["run", "Which licence?", "--output-schema", file]
-        writeFileSync(file, licence)
-        const fits = yield* run(args)
-        assert.deepEqual([fits.code, fits.out], [0, '{"licence":"MIT"}\n'], fits.err)
-        const misfit = yield* run(args)
-        assert.deepEqual([misfit.code, misfit.out], [9, ""], misfit.err)
-        writeFileSync(file, "{")
-        const wrong = yield* run(args)
-        assert.equal(wrong.code, 2)
-        assert.match(wrong.err, /licence\.json can't be used/)
-        const missing = yield* run(["run", "hi", "--output-schema", "none.json"])
-        assert.equal(missing.code, 2)
-        assert.match(missing.err, /none\.json/)
-      })
-    )
+  it.effect.runIf(isFull)(
+    "prints an answer that fits a schema as JSON; ends with 9 where none does, with 2 for a wrong schema",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { cwd, run } = yield* world(
+            say('{"licence":"MIT"}'),
+            ...Array.from({ length: 9 }, () => say("MIT, I think"))
+          )
+          const file = join(cwd, "licence.json")
+          const args = ["run", "Which licence?", "--output-schema", file]
+          writeFileSync(file, licence)
+          const fits = yield* run(args)
+          assert.deepEqual([fits.code, fits.out], [0, '{"licence":"MIT"}\n'], fits.err)
+          const misfit = yield* run(args)
+          assert.deepEqual([misfit.code, misfit.out], [9, ""], misfit.err)
+          writeFileSync(file, "{")
+          const wrong = yield* run(args)
+          assert.equal(wrong.code, 2)
+          assert.match(wrong.err, /licence\.json can't be used/)
+          const missing = yield* run(["run", "hi", "--output-schema", "none.json"])
+          assert.equal(missing.code, 2)
+          assert.match(missing.err, /none\.json/)
+        })
+      )
   )
 
   it.effect("ends with 5 at a budget, 7 at a refusal, 8 at a cut answer, and prints the partial answer", () =>

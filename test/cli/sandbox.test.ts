@@ -6,6 +6,7 @@ import { afterAll, assert, beforeAll, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { describeIsolated } from "../backends/isolate/box.ts"
 import { answer, say, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 import { call, canary, world } from "./enclosed.ts"
 
@@ -54,31 +55,33 @@ describeIsolated("the program in a sandbox", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("asks about no command in the mode auto-edit, except by a rule, or with an open network", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const made = "touch made.txt; echo x >> .git/hooks/pre-commit; echo $?"
-        const inside = yield* world(program, { sandbox: "os" }, call(made), say("Done."))
-        const done = yield* inside.run(["run", "--approvals", "auto-edit", "Work."])
-        assert.equal(done.code, 0, done.err)
-        assert.isTrue(existsSync(join(inside.cwd, "made.txt")))
-        assert.isFalse(existsSync(join(inside.cwd, ".git/hooks/pre-commit")))
-        assert.include(JSON.stringify(inside.requests[0]?.body.messages), "they reach this folder alone")
-        const waits = (sandbox: unknown, ...flags: ReadonlyArray<string>) =>
-          Effect.gen(function* () {
-            const { cwd, run } = yield* world(program, { sandbox }, call(made), say("Done."))
-            const { code } = yield* run(["run", ...flags, "Work."])
-            assert.isFalse(existsSync(join(cwd, "made.txt")))
-            return code
-          })
-        assert.equal(yield* waits("os"), 6)
-        assert.equal(yield* waits({ network: ["registry.npmjs.org"] }, "--approvals", "auto-edit"), 6)
-        assert.equal(yield* waits("os", "--approvals", "auto-edit", "--deny", "Bash(touch:*)"), 0)
-      })
-    )
+  it.effect.runIf(isFull)(
+    "asks about no command in the mode auto-edit, except by a rule, or with an open network",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const made = "touch made.txt; echo x >> .git/hooks/pre-commit; echo $?"
+          const inside = yield* world(program, { sandbox: "os" }, call(made), say("Done."))
+          const done = yield* inside.run(["run", "--approvals", "auto-edit", "Work."])
+          assert.equal(done.code, 0, done.err)
+          assert.isTrue(existsSync(join(inside.cwd, "made.txt")))
+          assert.isFalse(existsSync(join(inside.cwd, ".git/hooks/pre-commit")))
+          assert.include(JSON.stringify(inside.requests[0]?.body.messages), "they reach this folder alone")
+          const waits = (sandbox: unknown, ...flags: ReadonlyArray<string>) =>
+            Effect.gen(function* () {
+              const { cwd, run } = yield* world(program, { sandbox }, call(made), say("Done."))
+              const { code } = yield* run(["run", ...flags, "Work."])
+              assert.isFalse(existsSync(join(cwd, "made.txt")))
+              return code
+            })
+          assert.equal(yield* waits("os"), 6)
+          assert.equal(yield* waits({ network: ["registry.npmjs.org"] }, "--approvals", "auto-edit"), 6)
+          assert.equal(yield* waits("os", "--approvals", "auto-edit", "--deny", "Bash(touch:*)"), 0)
+        })
+      )
   )
 
-  it.effect("says so in the doctor, and lets no project switch it off", () =>
+  it.effect.runIf(isFull)("says so in the doctor, and lets no project switch it off", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { cwd, run } = yield* world(program, { sandbox: { network: ["registry.npmjs.org"] } }, say("Hello."))

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
+import { isFull } from "../scale.ts"
 import { ask, readFrames } from "../server/door.ts"
 import { foldFrames, showState } from "../server/reader.ts"
 import { freePort } from "../servers/port.ts"
@@ -84,7 +85,7 @@ describe("deepagents serve", () => {
     240_000
   )
 
-  it.live(
+  it.live.runIf(isFull)(
     "tells the server of the environment, by a signature, that a run has ended",
     () =>
       Effect.gen(function* () {
@@ -165,7 +166,7 @@ describe("deepagents serve", () => {
     240_000
   )
 
-  it.live(
+  it.live.runIf(isFull)(
     "shares a Postgres: one stands by and takes over, or all of a cluster have every thread",
     () =>
       Effect.gen(function* () {

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { say, serve } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { guarded } from "../servers/guarded.ts"
 import { browse, confirmDevice } from "../servers/oidc.ts"
 import { build } from "./built.ts"
@@ -89,7 +90,7 @@ describe("servers of the program", { timeout: 90_000 }, () => {
     )
   )
 
-  it.live("are signed in to by a code that is typed in elsewhere", () =>
+  it.live.runIf(isFull)("are signed in to by a code that is typed in elsewhere", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { cwd, env } = yield* world
@@ -104,39 +105,41 @@ describe("servers of the program", { timeout: 90_000 }, () => {
     )
   )
 
-  it.live("are shown, signed in to and connected anew by /mcp; their prompts are commands with arguments", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { cwd, env } = yield* world
-        const everything = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js")
-        writeFileSync(
-          join(cwd, ".mcp.json"),
-          JSON.stringify({ mcpServers: { everything: { command: process.execPath, args: [everything] } } })
-        )
-        const { requests, url } = yield* serve(say("It rains."))
-        const model = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
-        const chat = program.start(cwd, ["chat", "--trust"], { ...env, ...model }, null)
-        const type = (line: string) => Effect.sync(() => chat.child.stdin.write(`${line}\n`))
-        yield* type("/mcp")
-        yield* waitForMatch(chat, /everything connected, \d+ tools/)
-        yield* waitForMatch(chat, /guarded failed:[^]*\/mcp\s+login/)
-        yield* type("/mcp lgin guarded")
-        yield* waitForMatch(chat, /Did you mean "login"/)
-        yield* type("/mcp login guarded")
-        yield* signIn(yield* waitForMatch(chat, page))
-        yield* waitForMatch(chat, /guarded connected, 2 tools/)
-        yield* type("/mcp tools guarded")
-        yield* waitForMatch(chat, /look \(reads only\)/)
-        yield* type("/mcp reconnect everything")
-        yield* waitForMatch(chat, /(?:everything connected[^]*){2}/)
-        yield* type("/everything:args-prompt")
-        yield* waitForMatch(chat, /It needs city:\s+\/everything:args-prompt\s+<city>/)
-        yield* type('/everything:args-prompt "New Haven" Connecticut, USA')
-        yield* waitForMatch(chat, /It rains/)
-        assert.match(JSON.stringify(requests[0]?.body), /weather in New Haven, Connecticut, USA/)
-        yield* type("/quit")
-        assert.equal((yield* Effect.promise(() => chat.ended)).code, 0)
-      })
-    )
+  it.live.runIf(isFull)(
+    "are shown, signed in to and connected anew by /mcp; their prompts are commands with arguments",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { cwd, env } = yield* world
+          const everything = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+          writeFileSync(
+            join(cwd, ".mcp.json"),
+            JSON.stringify({ mcpServers: { everything: { command: process.execPath, args: [everything] } } })
+          )
+          const { requests, url } = yield* serve(say("It rains."))
+          const model = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
+          const chat = program.start(cwd, ["chat", "--trust"], { ...env, ...model }, null)
+          const type = (line: string) => Effect.sync(() => chat.child.stdin.write(`${line}\n`))
+          yield* type("/mcp")
+          yield* waitForMatch(chat, /everything connected, \d+ tools/)
+          yield* waitForMatch(chat, /guarded failed:[^]*\/mcp\s+login/)
+          yield* type("/mcp lgin guarded")
+          yield* waitForMatch(chat, /Did you mean "login"/)
+          yield* type("/mcp login guarded")
+          yield* signIn(yield* waitForMatch(chat, page))
+          yield* waitForMatch(chat, /guarded connected, 2 tools/)
+          yield* type("/mcp tools guarded")
+          yield* waitForMatch(chat, /look \(reads only\)/)
+          yield* type("/mcp reconnect everything")
+          yield* waitForMatch(chat, /(?:everything connected[^]*){2}/)
+          yield* type("/everything:args-prompt")
+          yield* waitForMatch(chat, /It needs city:\s+\/everything:args-prompt\s+<city>/)
+          yield* type('/everything:args-prompt "New Haven" Connecticut, USA')
+          yield* waitForMatch(chat, /It rains/)
+          assert.match(JSON.stringify(requests[0]?.body), /weather in New Haven, Connecticut, USA/)
+          yield* type("/quit")
+          assert.equal((yield* Effect.promise(() => chat.ended)).code, 0)
+        })
+      )
   )
 })

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 import { model } from "./model.ts"
 import { opener } from "./program.ts"
@@ -55,32 +56,34 @@ describe("coders", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("make no branch in plan mode; leftovers of a crash are reported, and not offered outside of git", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const cwd = repository()
-        mkdirSync(join(cwd, ".worktrees/half"), { recursive: true })
-        const { bodies, env } = yield* model((body) =>
-          body.includes("toolu_c")
-            ? [{ text: "No." }]
-            : [{ call: "code_in_worktree", id: "toolu_c", input: { branch: "part", task: "Write" } }]
-        )
-        const planned = yield* program.run(cwd, ["run", "Plan it", "--approvals", "plan"], env)
-        assert.deepEqual([planned.code, planned.out], [0, "No.\n"], planned.err)
-        assert.include(bodies.at(-1) ?? "", "no branch is made")
-        assert.include(bodies.at(-1) ?? "", '"name":"merge_branches"')
-        assert.match(planned.err, /! \.worktrees\/half has the work of a coder that was cut off/)
-        assert.strictEqual(git(cwd, "branch", "--list", "part"), "")
-        const elsewhere = yield* program.run(program.folder(), ["run", "Plan it", "--approvals", "plan"], env)
-        assert.strictEqual(elsewhere.code, 0, elsewhere.err)
-        assert.notInclude(bodies.at(-1) ?? "", '"name":"merge_branches"')
-      })
-    )
+  it.effect.runIf(isFull)(
+    "make no branch in plan mode; leftovers of a crash are reported, and not offered outside of git",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const cwd = repository()
+          mkdirSync(join(cwd, ".worktrees/half"), { recursive: true })
+          const { bodies, env } = yield* model((body) =>
+            body.includes("toolu_c")
+              ? [{ text: "No." }]
+              : [{ call: "code_in_worktree", id: "toolu_c", input: { branch: "part", task: "Write" } }]
+          )
+          const planned = yield* program.run(cwd, ["run", "Plan it", "--approvals", "plan"], env)
+          assert.deepEqual([planned.code, planned.out], [0, "No.\n"], planned.err)
+          assert.include(bodies.at(-1) ?? "", "no branch is made")
+          assert.include(bodies.at(-1) ?? "", '"name":"merge_branches"')
+          assert.match(planned.err, /! \.worktrees\/half has the work of a coder that was cut off/)
+          assert.strictEqual(git(cwd, "branch", "--list", "part"), "")
+          const elsewhere = yield* program.run(program.folder(), ["run", "Plan it", "--approvals", "plan"], env)
+          assert.strictEqual(elsewhere.code, 0, elsewhere.err)
+          assert.notInclude(bodies.at(-1) ?? "", '"name":"merge_branches"')
+        })
+      )
   )
 })
 
 describe("a script", { timeout: 120_000 }, () => {
-  it.effect("does the work of many calls, and asks for calls that change files", () =>
+  it.effect.runIf(isFull)("does the work of many calls, and asks for calls that change files", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const cwd = realpathSync(program.folder())

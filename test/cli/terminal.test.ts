@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { answer, error, json, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 import { type Program, start } from "./program.ts"
 
@@ -48,7 +49,7 @@ const until = (program: Program, wanted: string | ((text: string) => boolean)) =
 const ready = "/ commands"
 
 describe("the program in a terminal", { timeout: 120_000 }, () => {
-  it.live("has the status line of the person, and that of a project once it is trusted as it is", () =>
+  it.live.runIf(isFull)("has the status line of the person, and that of a project once it is trusted as it is", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const cwd = built.folder()
@@ -160,7 +161,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
     )
   )
 
-  it.live(
+  it.live.runIf(isFull)(
     "keeps its colours, takes keys of the settings, tells Shift+Enter, and shows output of a command as it comes",
     () =>
       Effect.scoped(
@@ -286,7 +287,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
     )
   )
 
-  it.live("shows all that a sub-agent said and did", () =>
+  it.live.runIf(isFull)("shows all that a sub-agent said and did", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const program = yield* openProgram(["--demo", "--yolo", "chat", "What is here?"])
@@ -303,7 +304,7 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
     )
   )
 
-  it.live("takes back changes of a run and of a chat of lines", () =>
+  it.live.runIf(isFull)("takes back changes of a run and of a chat of lines", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const writing = (name: string) =>

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 import { type Blocks, model } from "./model.ts"
 import { opener } from "./program.ts"
@@ -60,7 +61,7 @@ const all = JSON.stringify(
 const sessionIn = (text: string): string => /resume (\S+)/.exec(text)?.[1] ?? ""
 
 describe("deepagents workflow", { timeout: 120_000 }, () => {
-  it.effect("lists and shows trusted scripts and the user's own; none of them runs", () =>
+  it.effect.runIf(isFull)("lists and shows trusted scripts and the user's own; none of them runs", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { bodies, cwd, run } = yield* world(sayPart)
@@ -150,29 +151,31 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("is unfinished if the provider refuses its key, and never completed; it goes on with a right key", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        let isRefusing = true
-        const { asked, run } = yield* world((body) =>
-          isRefusing && partOf(body) !== "part1" ? "no more for this key" : sayPart(body)
-        )
-        const stopped = yield* run("workflow", "run", "survey", ...parts, "--trust")
-        assert.deepEqual([stopped.code, stopped.out], [10, ""], stopped.err)
-        assert.match(stopped.err, /The workflow is not finished/)
-        assert.match(stopped.err, /Agents: \d finished, \d in flight/)
-        const status = yield* run("workflow", "status")
-        assert.match(status.out, /survey {2}unfinished/)
-        isRefusing = false
-        const before = asked().filter((part) => part === "part1").length
-        const done = yield* run("workflow", "resume", sessionIn(stopped.err))
-        assert.deepEqual([done.code, done.out], [0, `${all}\n`], done.err)
-        assert.isAtMost(asked().filter((part) => part === "part1").length, Math.max(1, before))
-      })
-    )
+  it.effect.runIf(isFull)(
+    "is unfinished if the provider refuses its key, and never completed; it goes on with a right key",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          let isRefusing = true
+          const { asked, run } = yield* world((body) =>
+            isRefusing && partOf(body) !== "part1" ? "no more for this key" : sayPart(body)
+          )
+          const stopped = yield* run("workflow", "run", "survey", ...parts, "--trust")
+          assert.deepEqual([stopped.code, stopped.out], [10, ""], stopped.err)
+          assert.match(stopped.err, /The workflow is not finished/)
+          assert.match(stopped.err, /Agents: \d finished, \d in flight/)
+          const status = yield* run("workflow", "status")
+          assert.match(status.out, /survey {2}unfinished/)
+          isRefusing = false
+          const before = asked().filter((part) => part === "part1").length
+          const done = yield* run("workflow", "resume", sessionIn(stopped.err))
+          assert.deepEqual([done.code, done.out], [0, `${all}\n`], done.err)
+          assert.isAtMost(asked().filter((part) => part === "part1").length, Math.max(1, before))
+        })
+      )
   )
 
-  it.effect("stops at its limit of agents, and goes on with a higher one", () =>
+  it.effect.runIf(isFull)("stops at its limit of agents, and goes on with a higher one", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { asked, run } = yield* world(sayPart)
@@ -186,7 +189,7 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("waits in the inbox for its agents' calls, and a decision goes on with it", () =>
+  it.effect.runIf(isFull)("waits in the inbox for its agents' calls, and a decision goes on with it", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { cwd, run } = yield* world((body) =>
@@ -206,7 +209,7 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
     )
   )
 
-  it.effect("asks about each part before its agents begin, where scripts are reviewed", () =>
+  it.effect.runIf(isFull)("asks about each part before its agents begin, where scripts are reviewed", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { asked, cwd, run } = yield* world(sayPart)
@@ -262,7 +265,7 @@ describe("/workflow", { timeout: 120_000 }, () => {
     )
   )
 
-  it.live("takes back the files that its agents changed", () =>
+  it.live.runIf(isFull)("takes back the files that its agents changed", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { cwd, home, run } = yield* world((body) =>
@@ -286,41 +289,43 @@ describe("/workflow", { timeout: 120_000 }, () => {
     )
   )
 
-  it.live("is a tool of the agent, which is told of its end; a script of the agent asks the person first", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const ask = (id: string, input: object): Blocks => [{ call: "workflow", id, input }]
-        const { asked, bodies, cwd, home } = yield* world((body) => {
-          if (partOf(body) !== "") return sayPart(body)
-          if (body.includes("Second")) {
-            return body.includes("toolu_2")
-              ? [{ text: "Begun." }]
-              : ask("toolu_2", { script: 'return await agent("Read part9")' })
-          }
-          return body.includes("toolu_1") ? [{ text: "Going." }] : ask("toolu_1", { name: "survey", args: ["part1"] })
+  it.live.runIf(isFull)(
+    "is a tool of the agent, which is told of its end; a script of the agent asks the person first",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const ask = (id: string, input: object): Blocks => [{ call: "workflow", id, input }]
+          const { asked, bodies, cwd, home } = yield* world((body) => {
+            if (partOf(body) !== "") return sayPart(body)
+            if (body.includes("Second")) {
+              return body.includes("toolu_2")
+                ? [{ text: "Begun." }]
+                : ask("toolu_2", { script: 'return await agent("Read part9")' })
+            }
+            return body.includes("toolu_1") ? [{ text: "Going." }] : ask("toolu_1", { name: "survey", args: ["part1"] })
+          })
+          const chat = start([program.bin, "--cwd", cwd, "--trust"], {
+            env: { ...home, DEEPAGENTS_SCRIPTS: "true" },
+            columns: 110,
+            rows: 40
+          })
+          yield* wait(chat.until("/ commands"))
+          chat.type("First\r")
+          yield* wait(chat.until("Going."))
+          yield* wait(chat.until((text) => /in the background, workflow: .*survey.*: completed/.test(text)))
+          assert.deepEqual(
+            asked().filter((part) => part !== ""),
+            ["part1"]
+          )
+          chat.type("Second\r")
+          yield* wait(chat.until("Runs this program over agents"))
+          assert.include(bodies.find((body) => body.includes("Second")) ?? "", "task-1 (workflow) is completed")
+          assert.isFalse(asked().includes("part9"))
+          // A dialog takes keys once nobody has typed for a moment.
+          yield* Effect.sleep("1200 millis")
+          chat.type("y")
+          yield* Effect.sleep("50 millis").pipe(Effect.repeat({ until: () => asked().includes("part9") }))
         })
-        const chat = start([program.bin, "--cwd", cwd, "--trust"], {
-          env: { ...home, DEEPAGENTS_SCRIPTS: "true" },
-          columns: 110,
-          rows: 40
-        })
-        yield* wait(chat.until("/ commands"))
-        chat.type("First\r")
-        yield* wait(chat.until("Going."))
-        yield* wait(chat.until((text) => /in the background, workflow: .*survey.*: completed/.test(text)))
-        assert.deepEqual(
-          asked().filter((part) => part !== ""),
-          ["part1"]
-        )
-        chat.type("Second\r")
-        yield* wait(chat.until("Runs this program over agents"))
-        assert.include(bodies.find((body) => body.includes("Second")) ?? "", "task-1 (workflow) is completed")
-        assert.isFalse(asked().includes("part9"))
-        // A dialog takes keys once nobody has typed for a moment.
-        yield* Effect.sleep("1200 millis")
-        chat.type("y")
-        yield* Effect.sleep("50 millis").pipe(Effect.repeat({ until: () => asked().includes("part9") }))
-      })
-    )
+      )
   )
 })
