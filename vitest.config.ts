@@ -64,8 +64,8 @@ export default defineConfig({
     // Loading Effect and the sources is most of what a small file costs: files of a worker share what it has loaded.
     // Nothing in src/ is a singleton, so no file can see another's traces.
     isolate: false,
-    // Many files wait for processes and servers of theirs, so that even two processors have work for two workers.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Many files wait for processes and servers of theirs, so that two processors have work for three workers.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     sequence: { sequencer: SlowFirst },
     // Node keeps what it compiled for the processes that tests start: each takes half of its time to load Effect.
     env: { NODE_COMPILE_CACHE: `${import.meta.dirname}/node_modules/.cache/node` },

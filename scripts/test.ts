@@ -10,8 +10,8 @@ import { text } from "node:stream/consumers"
 /** Scripts of package.json. The longest are begun first, but for the one that takes a second. */
 const stages = [
   ["format:check", "lint", "typecheck", "knip", "options:check", "arch", "english"],
-  ["test:unit"],
-  ["build"],
+  // The unit tests wait often, and have nothing of `dist`.
+  ["test:unit", "build"],
   ["pack:check", "examples", "docs", "lint:package"]
 ]
 

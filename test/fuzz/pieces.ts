@@ -3,7 +3,7 @@ import { isFull, sampled } from "../scale.ts"
 import { growth, type Work } from "./growth.ts"
 
 /** The largest input, in characters. */
-const most = isFull ? 32_768 : 16_384
+const most = isFull ? 16_384 : 8_192
 
 /** Pieces that make parsers slow when there are many of them. */
 const pieces: ReadonlyArray<string> = [

@@ -5,6 +5,7 @@ import type { Network } from "effect-deepagents/net"
 import * as NodeBrowser from "effect-deepagents/web/NodeBrowser"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { isFull } from "../scale.ts"
 
 export interface Kind {
   readonly name: string
@@ -18,7 +19,8 @@ const wholePath = "/usr/bin/chromium"
 /** Debian's Chromium, which `.ci/run` installs: a newer one, with other switches. */
 const whole: Kind = { name: "whole browser", path: Effect.succeed(wholePath) }
 
-export const kinds: ReadonlyArray<Kind> = existsSync(wholePath) ? [shell, whole] : [shell]
+/** A short run has the shell alone. */
+export const kinds: ReadonlyArray<Kind> = isFull && existsSync(wholePath) ? [shell, whole] : [shell]
 
 /** A browser under rules. It runs as root here, and so without its own sandbox. */
 export const browserWith = (
