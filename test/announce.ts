@@ -19,6 +19,8 @@ let sharedFolder: string | undefined
 export const setup = (project: TestProject): void => {
   sharedFolder = mkdtempSync(join(tmpdir(), "effect-deepagents-tests-"))
   project.provide("sharedFolder", sharedFolder)
+  // For servers, which examples and checks start outside of tests, too.
+  process.env["TEST_FOLDER"] = sharedFolder
   const what = isFull ? "all of them" : "an eighth; TEST_SCALE=full runs all of them"
   process.stdout.write(`Properties, and conformance suites that start processes: ${what}.\n`)
   const missing = [...(Redis.hasRedis ? [] : [Redis.howToInstall]), ...(Docker.hasDocker ? [] : [Docker.howToInstall])]

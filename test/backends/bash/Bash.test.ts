@@ -182,7 +182,7 @@ describe("a shell over any backend", () => {
           "awk 'BEGIN { while (1) i++ }'"
         ]) {
           const began = Date.now()
-          const ended = yield* Effect.result(run(command, { timeout: "5 seconds" }))
+          const ended = yield* Effect.result(run(command, { timeout: "1 second" }))
           expect([command, Date.now() - began < 8_000]).toEqual([command, true])
           expect([command, ended._tag === "Success" && ended.success.exitCode === 0]).toEqual([command, false])
         }
@@ -229,7 +229,7 @@ describe("a shell over any backend", () => {
     "one long line, of input or output, costs by its length",
     () =>
       Effect.gen(function* () {
-        const limit = "5 seconds"
+        const limit = "30 seconds"
         const long = "x".repeat(500_000)
         const said = yield* run("bash -c 'cat >&2; exit 124'", { stdin: long, timeout: limit })
         expect([said.output.length, said.exitCode]).toEqual([long.length, 124])

@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { Backend, type BackendError, Sandbox } from "effect-deepagents"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
+import { scaled } from "../../scale.ts"
 import { awaitGone, isAlive, pidIn } from "../processes.ts"
 import { runNow, plant, system, temporary } from "./temporary.ts"
 
@@ -505,7 +506,7 @@ describe("commands that can't be started", () => {
         const descriptors = () => NodeFs.readdirSync("/proc/self/fd").length
         yield* sandbox.execute("true")
         const before = descriptors()
-        for (let round = 0; round < 20; round++) {
+        for (let round = 0; round < scaled(24); round++) {
           yield* sandbox.execute("sleep 60 & true")
           yield* Effect.ignore(sandbox.execute("echo a\0b"))
           yield* Effect.ignore(sandbox.execute("sleep 60", { timeout: "10 millis" }))
