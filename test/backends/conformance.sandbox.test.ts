@@ -8,7 +8,7 @@ import { MemoryBackend } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
 import * as LocalShell from "effect-deepagents/backends/LocalShell"
 import { BackendConformance } from "effect-deepagents/testing/conformance"
-import { folder, holds, inFolder, inMemory, onDiskAgain, tenMebibytes } from "./conformance.ts"
+import { folder, holds, inFolder, onDiskAgain, tenMebibytes } from "./conformance.ts"
 import * as subjects from "./subjects.ts"
 
 const { absent } = BackendConformance
@@ -30,10 +30,6 @@ const inProcess = {
 holds(
   "a local shell",
   BackendConformance.suite({ layer: inFolder((root) => LocalShell.layer({ root, ripgrep: false })), ...onDiskAgain })
-)
-holds(
-  "bash over memory",
-  BackendConformance.suite({ layer: inFolder(bash(() => MemoryBackend.layer())), ...inMemory() })
 )
 holds("bash over a folder", BackendConformance.suite({ layer: inFolder(bash(folder(false))), ...onDiskAgain }))
 holds(

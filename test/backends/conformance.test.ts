@@ -27,9 +27,9 @@ const mounted = <E, R>(layer: Layer.Layer<Backend.Backend, E, R>) =>
     Layer.provide(CompositeBackend.layer({ default: MemoryBackend.layer(), routes: { "/mounted/here": layer } }))
   )
 
-/** A composite with this below everything else. */
-const fallback = <E, R>(layer: Layer.Layer<Backend.Backend, E, R>) =>
-  CompositeBackend.layer({ default: layer, routes: {} })
+/** This behind rules, below everything else of a composite, and mounted in another one. */
+const wrapped = <E, R>(layer: Layer.Layer<Backend.Backend, E, R>) =>
+  allowed.pipe(Layer.provide(CompositeBackend.layer({ default: mounted(layer), routes: {} })))
 
 const store = StoreBackend.layer({ namespace: ["tenants", "one"] })
 const stored = store.pipe(Layer.provide(KeyValueStore.layerMemory))
@@ -80,27 +80,12 @@ holds(
     manyFiles: { ...onDisk.manyFiles, count: 2000 }
   })
 )
-holds("a mounted memory", BackendConformance.suite({ layer: mounted(MemoryBackend.layer()), ...inMemory() }))
+// Each layer of layers hands on what the one below it does: one that has all of them is held to the suite.
+holds("memory, mounted and allowed", BackendConformance.suite({ layer: wrapped(MemoryBackend.layer()), ...inMemory() }))
+holds("a store, mounted and allowed", BackendConformance.suite({ layer: wrapped(stored), ...inMemory() }))
 holds(
-  "a mounted folder",
-  BackendConformance.suite({ layer: inFolder((root) => mounted(folder(false)(root))), ...onDiskAgain })
-)
-holds("a mounted store", BackendConformance.suite({ layer: mounted(stored), ...inMemory() }))
-holds("a composite's memory", BackendConformance.suite({ layer: fallback(MemoryBackend.layer()), ...inMemory() }))
-holds(
-  "a composite's folder",
-  BackendConformance.suite({ layer: inFolder((root) => fallback(folder(false)(root))), ...onDiskAgain })
-)
-holds(
-  "an allowed memory",
-  BackendConformance.suite({ layer: allowed.pipe(Layer.provide(MemoryBackend.layer())), ...inMemory() })
-)
-holds(
-  "an allowed folder",
-  BackendConformance.suite({
-    layer: inFolder((root) => allowed.pipe(Layer.provide(folder(false)(root)))),
-    ...onDiskAgain
-  })
+  "a folder, mounted and allowed",
+  BackendConformance.suite({ layer: inFolder((root) => wrapped(folder(false)(root))), ...onDiskAgain })
 )
 
 describe("a small disk", () => {

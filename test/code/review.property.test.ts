@@ -9,7 +9,7 @@ import { scaled } from "../scale.ts"
 import { runAll, snapshot } from "./reviewed.ts"
 
 /** For long runs by hand: `CODE_REVIEWS=10000 npx vitest run test/code/review.property.test.ts`. */
-const numRuns = Number(process.env["CODE_REVIEWS"] ?? scaled(960))
+const numRuns = Number(process.env["CODE_REVIEWS"] ?? scaled(480))
 
 const paths = ["a.txt", "b.txt", "d/c.txt", "n/e.txt", "f.txt"]
 

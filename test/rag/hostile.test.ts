@@ -113,7 +113,7 @@ it.live(
             Effect.runPromise
           )
         ),
-        { numRuns: scaled(120) }
+        { numRuns: scaled(64) }
       )
     ),
   60_000

@@ -34,7 +34,7 @@ describe("PostgresIndex", () => {
 
   it.live(
     "gives a tenant its own documents that hold the filter, and nothing of others",
-    () => Effect.provide(holdsApart(scaled(200)), layer),
+    () => Effect.provide(holdsApart(scaled(80)), layer),
     60_000
   )
 

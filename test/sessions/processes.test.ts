@@ -148,7 +148,8 @@ const hold = <R>(
     60_000
   )
 
-  for (const at of sampled(effects)) {
+  // One store is killed at every effect; what differs between stores is seen at a few.
+  for (const at of kind === "sqlite" ? sampled(effects) : effects.filter((effect) => effect % 4 === 1)) {
     test(
       `a deep agent three levels down that is killed at its effect ${at} ends with all of its work`,
       Effect.fnUntraced(function* () {

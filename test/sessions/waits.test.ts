@@ -242,13 +242,13 @@ const hold = <P, R>(
   )
 
 describe("waiting threads", () => {
-  hold("memory", places.memory, 400, it.effect, 1)
-  hold("SQLite", places.sqlite, 120, it.effect)
-  hold("another client of SQLite", places.foreignSqlite, 40, it.effect)
-  hold("JSON lines", places.jsonl, 80, it.effect)
+  hold("memory", places.memory, 240, it.effect, 1)
+  hold("SQLite", places.sqlite, 64, it.effect)
+  hold("another client of SQLite", places.foreignSqlite, 24, it.effect)
+  hold("JSON lines", places.jsonl, 40, it.effect)
 })
 layer(places.Postgres.layer, { timeout: 60_000 })("what waits on Postgres", (it) => {
-  hold("Postgres", places.postgres, 40, it.effect)
+  hold("Postgres", places.postgres, 24, it.effect)
 
   it.effect("a database of before has its threads indexed, page by page", () =>
     Effect.gen(function* () {
@@ -287,7 +287,7 @@ layer(places.Postgres.layer, { timeout: 60_000 })("what waits on Postgres", (it)
 })
 describe.skipIf(!hasRedis)("on Redis", () => {
   layer(places.RedisServer.layer, { timeout: 60_000 })("what waits on Redis", (it) => {
-    hold("Redis", places.redis, 80, it.effect)
+    hold("Redis", places.redis, 40, it.effect)
 
     it.effect("keys of before have their threads indexed, page by page", () =>
       Effect.gen(function* () {
