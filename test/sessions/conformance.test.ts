@@ -4,13 +4,15 @@ import { isFull } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import * as places from "./places.ts"
 
-/** The checks of a store on a server. Long threads are checked without a server. */
+/** The checks of a store on a server, of which a short run has some. */
 const checksOf = <P, E, R>(subject: SessionConformance.Subject<P, E, R>) =>
-  SessionConformance.suite(subject).filter(({ name }) => isFull || !name.includes("10,000 entries"))
+  SessionConformance.suite(subject).filter((_, index) => isFull || index % 4 === 0)
 
 const hold = <P, E>(name: string, subject: SessionConformance.Subject<P, E, never>) =>
   describe(name, () => {
     for (const check of SessionConformance.suite(subject)) {
+      // What comes of a long thread is seen in memory.
+      if (!isFull && name !== "MemorySessions" && check.name.includes("10,000 entries")) continue
       const test = check.absent === undefined ? it.live : it.live.skip
       test(check.name, () => check.run, 60_000)
     }

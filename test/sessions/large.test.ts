@@ -65,7 +65,7 @@ const pass = 180
 describe("many megabytes at once", () => {
   it.effect("in memory", () => Effect.provide(appended(pass), MemorySessions.layer), 60_000)
 
-  it.live(
+  it.live.runIf(isFull)(
     "in a file of lines",
     () =>
       Effect.gen(function* () {
@@ -89,15 +89,17 @@ describe("many megabytes at once", () => {
   )
 })
 
-layer(Postgres.layer, { timeout: 60_000, excludeTestServices: true })("many megabytes at once", (it) => {
-  it.effect(
-    "on Postgres",
-    Effect.fnUntraced(function* () {
-      const place = yield* Effect.orDie(aSchema)
-      yield* Effect.provide(appended(2 * pass), onPostgres(place))
-    }, Effect.scoped),
-    120_000
-  )
+describe.runIf(isFull)("on a server", () => {
+  layer(Postgres.layer, { timeout: 60_000, excludeTestServices: true })("many megabytes at once", (it) => {
+    it.effect(
+      "on Postgres",
+      Effect.fnUntraced(function* () {
+        const place = yield* Effect.orDie(aSchema)
+        yield* Effect.provide(appended(2 * pass), onPostgres(place))
+      }, Effect.scoped),
+      120_000
+    )
+  })
 })
 
 describe("JSON in pieces", () => {

@@ -5,7 +5,7 @@ import { Agent, ChatModel, Content, Message, type ModelError, Tool, type Usage }
 import type * as LlamaChatModel from "effect-deepagents/models/local/LlamaChatModel"
 import { load } from "../../../src/models/local/internal/engine.ts"
 import { makeWrapperTurns } from "../../../src/models/local/internal/wrapperTurn.ts"
-import { sampled } from "../../scale.ts"
+import { isFull, sampled } from "../../scale.ts"
 import { caller, definition, endless, file, layer, real, request, session, turn } from "./models.ts"
 import { buildTinyGguf } from "./tiny-gguf.mjs"
 
@@ -69,7 +69,7 @@ describe("LlamaChatModel", () => {
       })
     )
 
-    it.effect("a relative path from the current directory; with a directory, from there", () =>
+    it.effect.runIf(isFull)("a relative path from the current directory; with a directory, from there", () =>
       Effect.gen(function* () {
         const path = file("near.gguf", buildTinyGguf({ ctx: 512 }))
         const places = [{ model: relative(process.cwd(), path) }, { model: basename(path), directory: dirname(path) }]
@@ -91,7 +91,7 @@ describe("LlamaChatModel", () => {
       })
     )
 
-    it.effect("again after it was released, and while another one is loaded", () =>
+    it.effect.runIf(isFull)("again after it was released, and while another one is loaded", () =>
       Effect.gen(function* () {
         const once = Effect.scoped(Effect.flatMap(session, (line) => turn(line, request("Hi"))))
         const [first, second] = yield* Effect.all([
