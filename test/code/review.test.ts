@@ -166,7 +166,7 @@ const runChild = (folder: string, killAt: number) =>
 const happens = ["look", "ask 1", "post one", "post two", "roll 1", "ask 1", "post 3", "post 4"]
 
 describe("a process that is killed in a script under review", () => {
-  for (const at of isFull ? happens.map((_, index) => index + 1) : [2, 4, 6]) {
+  for (const at of isFull ? happens.map((_, index) => index + 1) : [4]) {
     it(`does nothing twice and nothing unasked after step ${at}`, async () => {
       const folder = mkdtempSync(join(tmpdir(), "code-review-"))
       mkdirSync(`${folder}/files`)

@@ -121,7 +121,7 @@ describe.each(kinds)("hostile pages in the $name", { timeout: 120_000 }, (kind) 
       const { messages } = yield* Effect.provide(Agent.run(agent, "go"), [
         model,
         MemoryBackend.layer(),
-        browserWith({ allowPrivate: [`127.0.0.1:${port}`] }, { timeout: 10_000 }, kind)
+        browserWith({ allowPrivate: [`127.0.0.1:${port}`] }, { timeout: 40_000 }, kind)
       ])
       const [opened, clicked] = messages.filter(({ role }) => role === "tool").map((message) => JSON.stringify(message))
       assert.match(opened ?? "", /the page has 800\d\d elements, of which the first 5000 are shown/)
