@@ -80,7 +80,7 @@ holds(
     manyFiles: { ...onDisk.manyFiles, count: 2000 }
   })
 )
-// Each layer of layers hands on what the one below it does: one that has all of them is held to the suite.
+// Rules and composites hand on to the layer below. The suite holds for all of them together.
 holds("memory, mounted and allowed", BackendConformance.suite({ layer: wrapped(MemoryBackend.layer()), ...inMemory() }))
 holds("a store, mounted and allowed", BackendConformance.suite({ layer: wrapped(stored), ...inMemory() }))
 holds(

@@ -70,7 +70,7 @@ const suite = path("../../node_modules/@modelcontextprotocol/conformance/dist/in
 /** Milliseconds. A machine that does ten other things takes its time. */
 const patience = 300_000
 
-/** The clients of all scenarios are in this process: what the suite starts for each only asks for them. */
+/** The clients of all scenarios run in this process. The program that the suite starts for each asks for one. */
 const clients = serve((_, response, body) => {
   const answer = (status: number, text: string) => response.writeHead(status).end(text)
   Effect.runFork(
@@ -81,7 +81,7 @@ const clients = serve((_, response, body) => {
   )
 })
 
-/** What the suite says, when it is run once: a line for each scenario. */
+/** The output of one run of the suite: a line for each scenario. */
 const said = Effect.gen(function* () {
   const { url } = yield* clients
   const folder = yield* Effect.acquireRelease(

@@ -39,11 +39,11 @@ interface Planned {
   readonly toolCalls?: ReadonlyArray<{ readonly name: string; readonly arguments: JsonObject }>
 }
 
-/** What the suite asks of a client. */
+/** A scenario that the suite asks of a client. */
 export interface Asked {
   readonly url: string
   readonly scenario: string
-  /** What the client knows beforehand, as JSON. */
+  /** The secrets and settings of the client, as JSON. */
   readonly context: string
 }
 
