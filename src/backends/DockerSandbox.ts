@@ -35,10 +35,10 @@ import type { Egress } from "./internal/isolate/options.ts"
 import { on } from "./internal/local/failure.ts"
 import * as System from "./internal/local/system.ts"
 import { makeSandbox } from "./internal/posix/sandbox.ts"
-import { quote } from "./internal/posix/shell.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
+import { checkPorts, furnish } from "./internal/sandboxes/manifest.ts"
 import * as shapes from "./internal/shapes.ts"
-import type { Manifest } from "./Manifest.ts"
+import type { Manifest, Operations } from "./Manifest.ts"
 
 export type { Entry } from "./internal/docker/container.ts"
 
@@ -77,20 +77,11 @@ export interface Options<R = never> extends Engine {
   readonly outputLimit?: number | undefined
 }
 
-/** A container. */
-export interface Container extends Sandbox.Service {
-  /**
-   * Makes an image of the container and gives its id, for a manifest. A mounted folder is not in it. Processes stand
-   * still meanwhile.
-   */
-  readonly snapshot: Effect.Effect<string, BackendError.BackendError>
-  /** Stops all processes. Commands fail until {@link Container.resume}. */
-  readonly pause: Effect.Effect<void, BackendError.BackendError>
-  /** Lets the processes of a paused container go on. */
-  readonly resume: Effect.Effect<void, BackendError.BackendError>
-  /** The address on this machine, such as `127.0.0.1:49153`, of a port of the manifest. */
-  readonly address: (port: number) => Effect.Effect<string, BackendError.BackendError>
-}
+/**
+ * A container. `snapshot` leaves a mounted folder out; processes stand still meanwhile. `pause` stops processes where they
+ * are. `address` is one of this machine, such as `127.0.0.1:49153`.
+ */
+export interface Container extends Sandbox.Service, Operations {}
 
 const unsupported = (detail: string) =>
   Effect.fail(BackendError.make("open", "/", { _tag: "Unsupported" }, { detail: `DockerSandbox: ${detail}` }))
@@ -110,14 +101,10 @@ const resolveFolder = Effect.fnUntraced(function* (inputPath: string, socketPath
     : real
 })
 
-const checkManifest = ({ network = "none", ports = [] }: Manifest, hasEgress: boolean) => {
-  if (hasEgress && network !== "none") {
-    return unsupported("with `network` of the manifest, commands would go around `egress`: leave one of them out")
-  }
-  return ports.length > 0 && network === "none"
-    ? unsupported("ports need a network: set `network` of the manifest")
-    : Effect.void
-}
+const checkManifest = (manifest: Manifest, hasEgress: boolean) =>
+  hasEgress && (manifest.network ?? "none") !== "none"
+    ? unsupported("with `network` of the manifest, commands would go around `egress`: leave one of them out")
+    : checkPorts("DockerSandbox", manifest)
 
 /** Finds out who commands run as, and gives them the workspace. */
 const findOwner = Effect.fnUntraced(function* (api: Api.Api, id: string, hasFolder: boolean) {
@@ -134,28 +121,6 @@ const findOwner = Effect.fnUntraced(function* (api: Api.Api, id: string, hasFold
 
 /** The file of a container that says that all of its manifest is in it. */
 const mark = "/tmp/.effect-deepagents"
-
-/** Puts the files and the repositories of a manifest into a new container. */
-const furnish = Effect.fnUntraced(function* (
-  service: Sandbox.Service,
-  { files = {}, repositories = [] }: Manifest,
-  finish: Effect.Effect<unknown, BackendError.BackendError>
-) {
-  yield* Effect.forEach(Object.entries(files), ([path, text]) => service.write(path, text), { discard: true })
-  for (const { path, ref, url } of repositories) {
-    const branch = ref === undefined ? "" : `--branch ${quote(ref)} `
-    const to = path.replace(/^\/+/, "")
-    const { exitCode, output } = yield* service.execute(`git clone ${branch}-- ${quote(url)} ${quote(to)}`, {
-      timeout: "10 minutes",
-      env: { GIT_TERMINAL_PROMPT: "0" }
-    })
-    if (exitCode !== 0) {
-      const detail = `${url} could not be cloned: ${output.trim().slice(-500)}`
-      return yield* Effect.fail(BackendError.make("open", path, { _tag: "Unavailable" }, { detail }))
-    }
-  }
-  yield* finish
-})
 
 /** Waits until another program has set up the container. */
 const waitForMark = (api: Api.Api, id: string) =>
@@ -199,7 +164,7 @@ export const make = <R = never>(
       folder === undefined ? `docker:${id}` : `docker:${folder}`
     )
     if (isNew) {
-      yield* furnish(service, manifest, Exec.run(api, id, `: >${mark}`)).pipe(
+      yield* Effect.andThen(furnish(service, manifest), Exec.run(api, id, `: >${mark}`)).pipe(
         Effect.onError(() => Effect.ignore(Containers.remove(api, id)))
       )
     } else yield* waitForMark(api, id)

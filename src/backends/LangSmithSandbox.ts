@@ -23,11 +23,13 @@ import type { Backend } from "../core/Backend.ts"
 import { type BackendError, make as makeError } from "../core/BackendError.ts"
 import { type ConfigOptions, fromConfigured } from "../core/configured.ts"
 import * as Sandbox from "../core/Sandbox.ts"
+import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
 import * as LangSmith from "./internal/sandboxes/langSmith.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 import * as shapes from "./internal/shapes.ts"
+import type { Content, Entry, Operations, MachineLimits } from "./Manifest.ts"
 
 /** The account at LangSmith. */
 export interface Account {
@@ -37,9 +39,22 @@ export interface Account {
   readonly url?: string | undefined
 }
 
+/** The manifest of a sandbox. Its image is a snapshot, by its name or id. LangSmith's sandboxes have a network. */
+export interface Manifest extends Content {
+  /** The network that commands reach. */
+  readonly network: "open"
+  /** Limits. Default: LangSmith's own. */
+  readonly limits?: MachineLimits | undefined
+}
+
 /** Options of a sandbox. `sandboxId` is its name at LangSmith. */
 export interface Options extends CustomSandbox.Options, Provider.Lifetime, Account {
-  /** The snapshot from which it is made: the name of one, or the id that `snapshot` gave. Default: LangSmith's own. */
+  /** A new machine as data. An existing one (`sandboxId`) stays as it is. Default: none. */
+  readonly manifest?: Manifest | undefined
+  /**
+   * The snapshot from which it is made: the name of one, or the id that `snapshot` gave. Default: the image of the
+   * manifest, else LangSmith's own.
+   */
   readonly snapshot?: string | undefined
   /**
    * Further fields of the request that makes it, as the API names them: `vcpus`, `mem_bytes`, `idle_ttl_seconds`,
@@ -48,23 +63,8 @@ export interface Options extends CustomSandbox.Options, Provider.Lifetime, Accou
   readonly create?: { readonly [field: string]: Schema.Json } | undefined
 }
 
-/** A sandbox at LangSmith. */
-export interface Box extends Sandbox.Service {
-  /** Makes a snapshot of the file system, and gives its id for the option `snapshot`. */
-  readonly snapshot: Effect.Effect<string, BackendError>
-  /** Stops it. Its files stay. */
-  readonly pause: Effect.Effect<void, BackendError>
-  /** Starts it again. */
-  readonly resume: Effect.Effect<void, BackendError>
-}
-
-/** A sandbox of the account. */
-export interface Entry {
-  /** Its name, for `sandboxId`. */
-  readonly id: string
-  /** As LangSmith says it: `ready`, `stopped`, `provisioning`, `failed`. */
-  readonly state: string
-}
+/** A sandbox at LangSmith. `pause` ends its processes. */
+export interface Box extends Sandbox.Service, Pick<Operations, "snapshot" | "pause" | "resume"> {}
 
 const defaultUrl = "https://api.smith.langchain.com"
 
@@ -73,6 +73,17 @@ const uuid = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/i
 const snapshotField = (snapshot: string | undefined) =>
   snapshot === undefined ? {} : uuid.test(snapshot) ? { snapshot_id: snapshot } : { snapshot_name: snapshot }
 
+const fieldsOf = ({ environment, limits = {} }: Manifest, create: Exclude<Options["create"], undefined>) => {
+  const { run_config: given } = create
+  const variables = typeof given === "object" && given !== null && "env_vars" in given ? given["env_vars"] : {}
+  return {
+    ...(environment === undefined
+      ? {}
+      : { run_config: Object.assign({}, given, { env_vars: Object.assign({}, variables, environment) }) }),
+    ...defined({ vcpus: limits.cpus, mem_bytes: limits.memoryBytes })
+  }
+}
+
 const openApi = ({ apiKey = Redacted.make(""), url = defaultUrl }: Account) => {
   const settings = { apiKey, url }
   return Effect.map(HttpClient, (client) => ({ api: LangSmith.make(client, settings), settings }))
@@ -80,46 +91,56 @@ const openApi = ({ apiKey = Redacted.make(""), url = defaultUrl }: Account) => {
 
 const refuse = makeEffectCheck("LangSmithSandbox", shapes.langSmithSandboxMake)
 
+const serve = Effect.fnUntraced(function* (
+  api: LangSmith.Api,
+  settings: LangSmith.Settings,
+  described: LangSmith.Described,
+  options: Options
+) {
+  const { name } = described
+  const server = yield* LangSmith.serverOf(described, settings)
+  const service = yield* CustomSandbox.make(
+    {
+      id: name,
+      execute: (command, { timeout }) =>
+        Effect.flatMap(api.execute(server, command, timeout), ({ exit_code, stdout }) =>
+          typeof exit_code === "number"
+            ? Effect.succeed({ output: stdout ?? "", exitCode: exit_code })
+            : Effect.fail(makeError("execute", "/", { _tag: "Unavailable" }, { detail: "LangSmith: no exit code" }))
+        ),
+      write: (path, content) => api.write(server, path, content),
+      read: (path) => api.read(server, path)
+    },
+    Provider.common(options)
+  )
+  return {
+    ...service,
+    snapshot: Effect.flatMap(
+      Effect.sync(() => `deepagents-${crypto.randomUUID()}`),
+      (snapshotName) => api.capture(name, snapshotName)
+    ),
+    pause: api.stop(name),
+    resume: api.start(name)
+  }
+})
+
 /** Creates a sandbox, and deletes it with the scope. */
 export const make = (options: Options = {}): Effect.Effect<Box, BackendError, HttpClient | Scope.Scope> =>
   refuse(options) ??
   Effect.gen(function* () {
-    const { create = {}, snapshot } = options
+    const { create = {}, manifest, snapshot = manifest?.image } = options
     const { api, settings } = yield* openApi(options)
-    const described = yield* Provider.acquireMachine(Provider.make("LangSmith", options.apiKey), options, {
-      create: api.create({ ...create, ...snapshotField(snapshot) }),
+    const fields = manifest === undefined ? {} : fieldsOf(manifest, create)
+    return yield* Provider.open(Provider.make("LangSmith", options.apiKey), options, {
+      create: api.create({ ...create, ...fields, ...snapshotField(snapshot) }),
       connect: (name) =>
         Effect.flatMap(api.get(name), (box) =>
           box.status === "ready" ? Effect.succeed(box) : Effect.andThen(api.start(name), api.get(name))
         ),
       end: ({ name }) => api.remove(name),
-      idOf: ({ name }) => name
+      idOf: ({ name }) => name,
+      serve: (described) => serve(api, settings, described, options)
     })
-    const { name } = described
-    const server = yield* LangSmith.serverOf(described, settings)
-    const service = yield* CustomSandbox.make(
-      {
-        id: name,
-        execute: (command, { timeout }) =>
-          Effect.flatMap(api.execute(server, command, timeout), ({ exit_code, stdout }) =>
-            typeof exit_code === "number"
-              ? Effect.succeed({ output: stdout ?? "", exitCode: exit_code })
-              : Effect.fail(makeError("execute", "/", { _tag: "Unavailable" }, { detail: "LangSmith: no exit code" }))
-          ),
-        write: (path, content) => api.write(server, path, content),
-        read: (path) => api.read(server, path)
-      },
-      Provider.common(options)
-    )
-    return {
-      ...service,
-      snapshot: Effect.flatMap(
-        Effect.sync(() => `deepagents-${crypto.randomUUID()}`),
-        (snapshotName) => api.capture(name, snapshotName)
-      ),
-      pause: api.stop(name),
-      resume: api.start(name)
-    }
   })
 
 /** Lists the sandboxes of the account. */

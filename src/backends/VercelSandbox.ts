@@ -15,12 +15,17 @@ import type { Sandbox as VercelSdkSandbox } from "@vercel/sandbox"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as BackendError from "../core/BackendError.ts"
+import type * as Sandbox from "../core/Sandbox.ts"
+import { defined } from "../support/json/defined.ts"
 import * as CustomSandbox from "./CustomSandbox.ts"
 import { makeEffectCheck } from "./internal/refuse.ts"
+import { readImage, toImage, wholeUnits } from "./internal/sandboxes/manifest.ts"
 import * as Provider from "./internal/sandboxes/provider.ts"
 import * as shapes from "./internal/shapes.ts"
+import type { Content, Entry, Operations } from "./Manifest.ts"
 
 /** A command for the SDK. */
 type Run = {
@@ -31,7 +36,7 @@ type Run = {
 }
 
 /** The members of the SDK's sandbox that this module uses. */
-type Machine = {
+type SdkMachine = {
   readonly name: string
   runCommand(run: Run & { readonly detached: true }): Promise<{
     logs(): AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: string }>
@@ -47,19 +52,40 @@ type Machine = {
   ): Promise<Uint8Array | null>
 }
 
-/** Options of the layer. */
-export interface Options extends CustomSandbox.Options, Provider.Lifetime {
+/** The account at Vercel. */
+export interface Account {
   /** The access token, together with `teamId` and `projectId`. Default: the OIDC token of the deployment. */
   readonly token?: Redacted.Redacted | undefined
   /** The team. Default: that of the deployment. */
   readonly teamId?: string | undefined
   /** The project. Default: that of the deployment. */
   readonly projectId?: string | undefined
-  /** The SDK's parameters of a new sandbox (image, resources, lifetime). Default: none. */
+}
+
+/** The manifest of a sandbox. Vercel gives 2 GiB of memory a core. */
+export interface Manifest extends Content {
+  /** The network that commands reach. Default: `none`. */
+  readonly network?: "none" | "open" | undefined
+  /** Ports of servers, which anyone with the address reaches. Default: none. */
+  readonly ports?: ReadonlyArray<number> | undefined
+  /** Limits. Default: Vercel's own. */
+  readonly limits?:
+    | {
+        /** Processor cores. Default: Vercel's own. */
+        readonly cpus?: number | undefined
+      }
+    | undefined
+}
+
+/** Options of a sandbox. */
+export interface Options extends CustomSandbox.Options, Provider.Lifetime, Account {
+  /** A new machine as data. An existing one (`sandboxId`) stays as it is. Default: none. */
+  readonly manifest?: Manifest | undefined
+  /** Further parameters of the SDK for a new sandbox (lifetime, tags; without a manifest also its source). Default: none. */
   readonly create?: NonNullable<Parameters<typeof VercelSdkSandbox.create>[0]> | undefined
 }
 
-const service = (machine: Machine, options: CustomSandbox.Options, provider: Provider.Provider) =>
+const service = (machine: SdkMachine, options: CustomSandbox.Options, provider: Provider.Provider) =>
   CustomSandbox.make(
     {
       id: machine.name,
@@ -99,28 +125,78 @@ const service = (machine: Machine, options: CustomSandbox.Options, provider: Pro
 /** Wraps an existing sandbox of the SDK, which this module never ends. */
 export const fromSandbox = Provider.fromMachine("Vercel", service)
 
-const refuse = makeEffectCheck("VercelSandbox", shapes.vercelSandboxLayer)
+const refuse = makeEffectCheck("VercelSandbox", shapes.vercelSandboxMake)
 
-const make = Effect.fnUntraced(function* (options: Options = {}) {
-  const refused = refuse(options)
-  if (refused !== undefined) return yield* refused
-  const provider = Provider.make("Vercel", options.token)
-  const { Sandbox: Machine } = yield* Provider.loadPeer("@vercel/sandbox", () => import("@vercel/sandbox"))
-  const { create, projectId, teamId, token } = options
-  const credentials =
-    token === undefined || teamId === undefined || projectId === undefined
-      ? {}
-      : { token: Redacted.value(token), teamId, projectId }
-  const machine = yield* Provider.acquireMachine(provider, options, {
-    create: provider.call(() => Machine.create({ ...create, ...credentials })),
-    connect: (name) => provider.call(() => Machine.get({ name, ...credentials })),
-    end: (sandbox) => Effect.asVoid(provider.call(() => sandbox.stop())),
-    idOf: ({ name }) => name
-  })
-  return yield* service(machine, Provider.common(options), provider)
+const loadSdk = Provider.loadPeer("@vercel/sandbox", () => import("@vercel/sandbox"))
+
+const credentialsOf = ({ projectId, teamId, token }: Account) =>
+  token === undefined || teamId === undefined || projectId === undefined
+    ? {}
+    : { token: Redacted.value(token), teamId, projectId }
+
+const core = { size: 1, name: "1 core" }
+
+const fieldsOf = Effect.fnUntraced(function* (manifest: Manifest, create: NonNullable<Options["create"]> = {}) {
+  const { environment, image, limits, network = "none", ports } = manifest
+  const { image: _image, runtime: _runtime, source: _source, ...others } = create
+  const vcpus = yield* wholeUnits("Vercel", "cpus", limits?.cpus, core)
+  const { name, snapshot } = readImage(image)
+  const fields = {
+    ...others,
+    networkPolicy: network === "open" ? ("allow-all" as const) : ("deny-all" as const),
+    ...defined({
+      env: environment,
+      ports: ports === undefined ? undefined : [...ports],
+      resources: vcpus === undefined ? undefined : { vcpus }
+    })
+  }
+  return snapshot === undefined
+    ? { ...fields, image: name }
+    : { ...fields, source: { type: "snapshot" as const, snapshotId: snapshot } }
 })
 
-/** Creates a sandbox, and stops it with the layer. Fails with `Unsupported` if the SDK is not installed. */
+/** A sandbox at Vercel. `pause` and `snapshot` end its processes; the next command wakes it. */
+export interface Machine extends Sandbox.Service, Operations {}
+
+/** Creates a sandbox, and deletes it with the scope. */
+export const make = (options: Options = {}): Effect.Effect<Machine, BackendError.BackendError, Scope.Scope> =>
+  refuse(options) ??
+  Effect.gen(function* () {
+    const provider = Provider.make("Vercel", options.token)
+    const { create, manifest } = options
+    const fields = manifest === undefined ? create : yield* fieldsOf(manifest, create)
+    const sdk = yield* loadSdk
+    const credentials = credentialsOf(options)
+    const wake = (name: string) => provider.call(() => sdk.Sandbox.get({ name, resume: true, ...credentials }))
+    return yield* Provider.open(provider, options, {
+      create: provider.call(() => sdk.Sandbox.create({ ...fields, ...credentials })),
+      connect: wake,
+      end: (sandbox) => provider.call(() => sandbox.delete()),
+      idOf: ({ name }) => name,
+      serve: (sandbox) =>
+        Effect.map(service(sandbox, Provider.common(options), provider), (served) => ({
+          ...served,
+          snapshot: Effect.map(
+            provider.call(() => sandbox.snapshot()),
+            ({ snapshotId }) => toImage(snapshotId)
+          ),
+          pause: Effect.asVoid(provider.call(() => sandbox.stop())),
+          resume: Effect.asVoid(wake(sandbox.name)),
+          address: (port: number) => provider.call(async () => sandbox.domain(port))
+        }))
+    })
+  })
+
+/** Lists the sandboxes of the project. */
+export const list = (account: Account = {}): Effect.Effect<ReadonlyArray<Entry>, BackendError.BackendError> =>
+  Effect.flatMap(loadSdk, ({ Sandbox: Boxes }) =>
+    Provider.make("Vercel", account.token).call(async () => {
+      const boxes = await (await Boxes.list(credentialsOf(account))).toArray()
+      return boxes.map(({ name, status }) => ({ id: name, state: status }))
+    })
+  )
+
+/** Creates a sandbox, and deletes it with the layer. Fails with `Unsupported` if the SDK is not installed. */
 export const layer = Provider.layer(make)
 
 /**

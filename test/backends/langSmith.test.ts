@@ -128,6 +128,38 @@ describe("a sandbox of LangSmith", () => {
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
+  it.live("is made from a manifest", () =>
+    Effect.gen(function* () {
+      const { calls, root, url } = yield* langSmith
+      const box = yield* LangSmithSandbox.make({
+        apiKey,
+        url,
+        root,
+        create: { idle_ttl_seconds: 60, run_config: { user: "1000", env_vars: { LANG: "C", CI: "0" } } },
+        manifest: {
+          image: "python",
+          network: "open",
+          environment: { CI: "1" },
+          files: { "/a.md": "hi\n" },
+          limits: { cpus: 2, memoryBytes: 2 ** 31 }
+        }
+      })
+      assert.strictEqual((yield* box.execute("cat a.md")).output, "hi\n")
+      assert.deepStrictEqual(JSON.parse((calls[0] ?? "").replace(/^POST \/boxes /, "")), {
+        timeout: 120,
+        idle_ttl_seconds: 60,
+        run_config: { user: "1000", env_vars: { LANG: "C", CI: "1" } },
+        vcpus: 2,
+        mem_bytes: 2 ** 31,
+        snapshot_name: "python",
+        wait_for_ready: true
+      })
+      // @ts-expect-error a sandbox of LangSmith has a network, and its manifest says so
+      const closed = LangSmithSandbox.make({ apiKey, url, root, manifest: { image: "python", network: "none" } })
+      assert.include((yield* Effect.flip(Effect.scoped(closed))).message, "manifest.network")
+    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+  )
+
   it.live("says what the server says, and never the key", () =>
     Effect.gen(function* () {
       const { root, state, url } = yield* langSmith

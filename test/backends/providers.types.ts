@@ -53,5 +53,19 @@ expectTypeOf(VercelSandbox.layerConfig()).toEqualTypeOf<Configured>()
 
 expectTypeOf(Bash.layer()).toEqualTypeOf<Layer.Layer<Provided, BackendError.BackendError, Backend.Backend>>()
 
+// What a provider's API can't do is no part of its type.
+expectTypeOf<Effect.Success<ReturnType<typeof ModalSandbox.make>>>().not.toHaveProperty("pause")
+E2bSandbox.make({ manifest: { image: "base", network: "open", ports: [3000] } })
+// @ts-expect-error a template has the limits
+E2bSandbox.make({ manifest: { image: "base", limits: { cpus: 2 } } })
+// @ts-expect-error Vercel has a fixed amount of memory for a core
+VercelSandbox.make({ manifest: { image: "vercel/sandbox/universal", limits: { memoryBytes: 1 } } })
+// @ts-expect-error no provider limits processes
+DaytonaSandbox.make({ manifest: { image: "node:24", limits: { processes: 5 } } })
+// @ts-expect-error a devbox without a network policy has a network, and says so
+RunloopSandbox.make({ manifest: { image: "agents" } })
+// @ts-expect-error Modal would put the value into the machine
+ModalSandbox.make({ manifest: { image: "node:24", secrets: ["KEY"] } })
+
 // @ts-expect-error a key is never a plain text
 E2bSandbox.layer({ apiKey: "e2b_key" })

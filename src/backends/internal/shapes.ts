@@ -17,14 +17,14 @@ export const customBackendMake = "maxFileSize?:n;concurrency?:n"
 
 export const customSandboxLayer = "root?:s;maxFileSize?:n;outputLimit?:n"
 
-export const daytonaSandboxLayer =
-  "apiKey?:~effect/Redacted~;apiUrl?:s;target?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
+export const daytonaSandboxMake =
+  "root?:s;manifest?:{secrets?:[s];network?:'none''open';ports?:[n];limits?:{memoryBytes?:n;cpus?:n};image:s;environment?:<s>;files?:<s>;repositories?:[{url:s;path:s;ref?:s}]};create?:o;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b;apiKey?:~effect/Redacted~;apiUrl?:s;target?:s"
 
 export const dockerSandboxMake =
-  "manifest:{image:s;environment?:<s>;files?:<s>;repositories?:[{url:s;path:s;ref?:s}];secrets?:[s];network?:'none''open'{name:s};ports?:[n];limits?:{memoryBytes?:n;processes?:n;cpus?:n}};folder?:s;keep?:b;user?:s;capabilities?:[s];egress?:f;maxFileSize?:n;outputLimit?:n;socket?:s"
+  "manifest:{secrets?:[s];network?:'none''open'{name:s};ports?:[n];limits?:{processes?:n;memoryBytes?:n;cpus?:n};image:s;environment?:<s>;files?:<s>;repositories?:[{url:s;path:s;ref?:s}]};folder?:s;keep?:b;user?:s;capabilities?:[s];egress?:f;maxFileSize?:n;outputLimit?:n;socket?:s"
 
-export const e2bSandboxLayer =
-  "apiKey?:~effect/Redacted~;domain?:s;template?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
+export const e2bSandboxMake =
+  "manifest?:{network?:'none''open';ports?:[n];image:s;environment?:<s>;files?:<s>;repositories?:[{url:s;path:s;ref?:s}]};template?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b;apiKey?:~effect/Redacted~;domain?:s"
 
 export const fileToolsMake =
   "only?:['delete_file''edit_file''glob''grep''ls''move_file''read_file''write_file'];documents?:a;execute?:b{timeout?:d;maxTimeout?:d;background?:b}"
@@ -37,14 +37,14 @@ export const hostShellMake =
   "ripgrep?:bs;maxFileSize?:n;cwd:s;folders?:a~effect/Effect~;scratch?:s;advise?:f;env?:o;shell?:s;outputLimit?:n"
 
 export const langSmithSandboxMake =
-  "snapshot?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b;apiKey?:~effect/Redacted~;url?:s"
+  "manifest?:{network:'open';limits?:{memoryBytes?:n;cpus?:n};image:s;environment?:<s>;files?:<s>;repositories?:[{url:s;path:s;ref?:s}]};snapshot?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b;apiKey?:~effect/Redacted~;url?:s"
 
 export const localShellMake = "root:s;ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n"
 
 export const memoryBackendMake = "files?:<os>;maxFileSize?:n"
 
-export const modalSandboxLayer =
-  "tokenId?:~effect/Redacted~;tokenSecret?:~effect/Redacted~;environment?:s;app?:s;image?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
+export const modalSandboxMake =
+  "root?:s;maxFileSize?:n;manifest?:{network?:'none''open';ports?:[n];limits?:{memoryBytes?:n;cpus?:n};image:s;environment?:<s>;files?:<s>;repositories?:[{url:s;path:s;ref?:s}]};image?:s;create?:o;outputLimit?:n;sandboxId?:s;keep?:b;tokenId?:~effect/Redacted~;tokenSecret?:~effect/Redacted~;environment?:s;app?:s"
 
 export const osSandboxMake =
   "snapshots?:s;root:s;ripgrep?:bs;maxFileSize?:n;env?:o;shell?:s;outputLimit?:n;readable?:[s];writable?:[s];limits?:{memoryBytes?:n;processes?:n;fileBytes?:n;openFiles?:n};egress?:f"
@@ -60,10 +60,10 @@ export const permissionsLayer =
 
 export const processesLayer = "most?:n;time?:d;output?:n;folder?:s"
 
-export const runloopSandboxLayer =
-  "apiKey?:~effect/Redacted~;baseURL?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
+export const runloopSandboxMake =
+  "root?:s;manifest?:{network:'open'{name:s};ports?:[n];limits?:{memoryBytes:n;cpus:n};image:s;environment?:<s>;files?:<s>;repositories?:[{url:s;path:s;ref?:s}]};create?:o;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b;apiKey?:~effect/Redacted~;baseURL?:s"
 
 export const storeBackendMake = "namespace:[s]s~effect/Effect~;maxFileSize?:n"
 
-export const vercelSandboxLayer =
-  "token?:~effect/Redacted~;teamId?:s;projectId?:s;create?:o;root?:s;maxFileSize?:n;outputLimit?:n;sandboxId?:s;keep?:b"
+export const vercelSandboxMake =
+  "root?:s;maxFileSize?:n;manifest?:{network?:'none''open';ports?:[n];limits?:{cpus?:n};image:s;environment?:<s>;files?:<s>;repositories?:[{url:s;path:s;ref?:s}]};create?:o;outputLimit?:n;sandboxId?:s;keep?:b;token?:~effect/Redacted~;teamId?:s;projectId?:s"

@@ -2,7 +2,7 @@
 import type * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { Backend } from "../../../core/Backend.ts"
@@ -12,6 +12,8 @@ import * as Sandbox from "../../../core/Sandbox.ts"
 import * as Peer from "../../../support/effect/peer.ts"
 import { cut } from "../../../support/text/text.ts"
 import type * as CustomSandbox from "../../CustomSandbox.ts"
+import type { Manifest } from "../../Manifest.ts"
+import { checkPorts, furnish } from "./manifest.ts"
 
 /** The lifetime of a machine. */
 export interface Lifetime {
@@ -90,38 +92,56 @@ export const common = ({ maxFileSize, outputLimit, root }: CustomSandbox.Options
 /** The timeout for ending a machine. */
 const endTime = Duration.seconds(60)
 
-/** Acquires a machine, and ends it with the scope unless it should be kept. */
-export const acquireMachine = <A>(
-  provider: Provider,
-  lifetime: Lifetime,
-  machine: {
-    readonly create: Effect.Effect<A, BackendError.BackendError>
-    readonly connect: (sandboxId: string) => Effect.Effect<A, BackendError.BackendError>
-    readonly end: (machine: A) => Effect.Effect<void, BackendError.BackendError>
-    readonly idOf: (machine: A) => string
-  }
-): Effect.Effect<A, BackendError.BackendError, Scope.Scope> => {
-  const { keep, sandboxId } = lifetime
-  const isKept = keep ?? sandboxId !== undefined
-  return Effect.acquireRelease(sandboxId === undefined ? machine.create : machine.connect(sandboxId), (sandbox) =>
-    isKept
-      ? Effect.void
-      : machine.end(sandbox).pipe(
-          Effect.timeoutOrElse({
-            duration: endTime,
-            orElse: () =>
-              Effect.fail(BackendError.make("close", "/", { _tag: "TimedOut", limit: Duration.toMillis(endTime) }))
-          }),
-          Effect.catch((error) =>
-            Effect.logWarning(
-              `The sandbox ${machine.idOf(sandbox)} of ${provider.name} could not be ended, and may still cost money: ${error.message}`
-            )
-          )
-        )
-  )
+type Failing<A, R = never> = Effect.Effect<A, BackendError.BackendError, R>
+
+/** The options of all providers that {@link open} reads. */
+export interface OpenOptions extends Lifetime {
+  readonly manifest?: Pick<Manifest, "files" | "repositories" | "network" | "ports"> | undefined
 }
 
-type Failing<A, R = never> = Effect.Effect<A, BackendError.BackendError, R>
+/** Ends a machine. A failure is logged, as the machine may go on to cost money. */
+const endMachine = <A>(provider: Provider, id: string, end: Failing<A>): Effect.Effect<unknown> =>
+  end.pipe(
+    Effect.timeoutOrElse({
+      duration: endTime,
+      orElse: () =>
+        Effect.fail(BackendError.make("close", "/", { _tag: "TimedOut", limit: Duration.toMillis(endTime) }))
+    }),
+    Effect.catch((error) =>
+      Effect.logWarning(
+        `The sandbox ${id} of ${provider.name} could not be ended, and may still cost money: ${error.message}`
+      )
+    )
+  )
+
+/**
+ * Makes or finds a machine, and puts the files of its manifest into a new one. It ends with the scope unless it should be
+ * kept. A new machine that could not be set up is never kept.
+ */
+export const open = <A, Service extends Sandbox.Service>(
+  provider: Provider,
+  options: OpenOptions,
+  machine: {
+    readonly create: Failing<A>
+    readonly connect: (sandboxId: string) => Failing<A>
+    readonly end: (machine: A) => Failing<void>
+    readonly idOf: (machine: A) => string
+    readonly serve: (machine: A) => Failing<Service>
+  }
+): Failing<Service, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { keep, manifest = {}, sandboxId } = options
+    const isNew = sandboxId === undefined
+    yield* checkPorts(provider.name, manifest)
+    let isReady = !isNew
+    const opened = yield* Effect.acquireRelease(isNew ? machine.create : machine.connect(sandboxId), (made) =>
+      (keep ?? !isNew) && isReady ? Effect.void : endMachine(provider, machine.idOf(made), machine.end(made))
+    )
+    const service = yield* machine.serve(opened)
+    if (isNew) yield* furnish(service, manifest)
+    isReady = true
+    return service
+  })
 
 /** The sandbox of an existing machine. */
 export const fromMachine =
@@ -134,19 +154,23 @@ export const fromMachine =
 
 type MakeSandbox<Options> = (options?: Options) => Failing<Sandbox.Service, Scope.Scope>
 
-/** A machine of somebody else's. */
-const isolated = { by: "remote", network: "open" } as const
+/** A machine of somebody else's. The network of an existing one is unknown. */
+const isolationOf = ({ manifest, sandboxId }: OpenOptions = {}): Sandbox.Isolated["Service"] => ({
+  by: "remote",
+  network:
+    manifest === undefined || sandboxId !== undefined || (manifest.network ?? "none") !== "none" ? "open" : "none"
+})
+
+type Provided = Sandbox.Sandbox | Backend | Sandbox.Isolated
 
 /** The layer of a provider's sandbox. */
 export const layer =
-  <Options>(make: MakeSandbox<Options>) =>
-  (options?: Options): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError.BackendError> =>
-    Sandbox.layerIsolated(make(options), isolated)
+  <Options extends OpenOptions>(make: MakeSandbox<Options>) =>
+  (options?: Options): Layer.Layer<Provided, BackendError.BackendError> =>
+    Sandbox.layerIsolated(make(options), isolationOf(options))
 
 /** The layer of a provider's sandbox; any option may be a `Config`. `keys` are read by default. */
 export const layerConfig =
-  <Options extends object>(make: MakeSandbox<Options>, keys: Partial<ConfigOptions<Options>>) =>
-  (
-    options?: ConfigOptions<Options>
-  ): Layer.Layer<Sandbox.Sandbox | Backend | Sandbox.Isolated, BackendError.BackendError | Config.ConfigError> =>
-    Sandbox.layerIsolated(Effect.flatMap(fromConfigured<Options>(options, keys), make), isolated)
+  <Options extends OpenOptions>(make: MakeSandbox<Options>, keys: Partial<ConfigOptions<Options>>) =>
+  (options?: ConfigOptions<Options>): Layer.Layer<Provided, BackendError.BackendError | Config.ConfigError> =>
+    Layer.unwrap(Effect.map(fromConfigured<Options>(options, keys), layer(make)))
