@@ -36,12 +36,14 @@ import { add, totalTokens, zero } from "../core/Usage.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
 import { sha256Sync } from "../support/store/sha256.ts"
 import { answerAgent } from "./internal/agents.ts"
-import { answerCall, type World } from "./internal/answers.ts"
+import { answerCall, nameOf, type World } from "./internal/answers.ts"
+import * as Continued from "./internal/continued.ts"
 import { type Refusal, runScript } from "./internal/host.ts"
 import { describeWorld } from "./internal/language.ts"
 import { progressOf } from "./internal/outputs.ts"
+import { fromOutcome, makeKeys, type Outcome, outcomeOf } from "./internal/review/plan.ts"
 import { runReviewed } from "./internal/review/review.ts"
-import { beginScript, definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
+import { definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import * as Values from "./internal/values.ts"
 import * as Conductor from "./internal/workflow/conductor.ts"
@@ -67,7 +69,12 @@ type Limits = typeof Limits.Type
 export const Input = Schema.Struct({
   script: Schema.String.annotate({ description: "The program: TypeScript, the body of an async function" }),
   args: Schema.optionalKey(Json.annotate({ description: "The value of args" })),
-  limits: Schema.optionalKey(Limits)
+  limits: Schema.optionalKey(Limits),
+  continues: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "The id of a stopped workflow that this one goes on with, as its failure said"
+    })
+  )
 })
 export type Input = typeof Input.Type
 
@@ -93,7 +100,9 @@ export class WorkflowStopped extends TaggedError<WorkflowStopped>()("WorkflowSto
   problem: Schema.String,
   finished: Schema.Finite,
   inFlight: Schema.Array(Schema.String),
-  notBegun: Schema.Finite
+  notBegun: Schema.Finite,
+  /** For a tool of another agent: the id by which another call goes on. Empty if none can. */
+  continues: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
     const more = this.inFlight.length > mostShown ? ", …" : ""
@@ -102,11 +111,14 @@ export class WorkflowStopped extends TaggedError<WorkflowStopped>()("WorkflowSto
       .map((label) => JSON.stringify(label))
       .join(", ")
     const flight = this.inFlight.length === 0 ? "" : ` (${names}${more})`
-    return [
-      `The workflow is not finished: ${this.problem}`,
-      `Agents: ${this.finished} finished, ${this.inFlight.length} in flight${flight}, ${this.notBegun} asked for and not begun.`,
-      "Give its thread another input to go on: what is finished stays finished."
-    ].join("\n")
+    const goOn =
+      this.continues === undefined
+        ? "\nGive its thread another input to go on: what is finished stays finished."
+        : this.continues === ""
+          ? ""
+          : `\nCall it again with the whole script, corrected where it was wrong, and "continues": "${this.continues}": what is finished stays finished.`
+    return `The workflow is not finished: ${this.problem}
+Agents: ${this.finished} finished, ${this.inFlight.length} in flight${flight}, ${this.notBegun} asked for and not begun.${goOn}`
   }
 }
 
@@ -163,8 +175,33 @@ const textAt = (args: Json, key: string): string | undefined => {
 
 const plural = (count: number): string => (count === 1 ? "one agent" : `${count} agents`)
 
+/** Answers a call by the result of an earlier workflow, or by its work. */
+type Recall = (
+  call: ScriptCall,
+  work: Effect.Effect<Json, Refusal, unknown>,
+  onKnown?: Effect.Effect<void>
+) => Effect.Effect<Json, Refusal, unknown>
+
+/** The results of the workflow that this one continues. The label of an agent is for people: it is not its content. */
+const makeRecall = (world: World, outcomes: Map<string, Outcome>): Recall => {
+  const keyOf = makeKeys()
+  return (call, work, onKnown = Effect.void) => {
+    const { label: _label, ...given } = isObject(call.given) ? call.given : {}
+    const key = keyOf(call.kind === "agent" ? { ...call, given } : call, nameOf(world, call))
+    const outcome = outcomes.get(key)
+    return outcome === undefined
+      ? Effect.flatMap(outcomeOf(work), (outcome) =>
+          Effect.andThen(
+            Effect.sync(() => outcomes.set(key, outcome)),
+            fromOutcome(outcome)
+          )
+        )
+      : Effect.andThen(onKnown, fromOutcome(outcome))
+  }
+}
+
 /** Answers the calls of a workflow's script. A halted workflow begins nothing, and its script is not told. */
-const makeDoor = (own: World, conductor: Conductor.Conductor) => {
+const makeDoor = (own: World, conductor: Conductor.Conductor, recall: Recall) => {
   const { bounds } = conductor
   /** The use of the agents that have answered this attempt of the script, so that it computes the same again. */
   let used = zero
@@ -176,7 +213,8 @@ const makeDoor = (own: World, conductor: Conductor.Conductor) => {
     }
   }
 
-  const askAgent = (args: Json): Effect.Effect<Json, Refusal, unknown> => {
+  const askAgent = (call: ScriptCall): Effect.Effect<Json, Refusal, unknown> => {
+    const { given: args } = call
     if (conductor.asked > bounds.agents) {
       const problem = `its script asks for more than ${plural(bounds.agents)}, its limit.`
       return Effect.andThen(Conductor.halt(conductor, "Limit", problem), Effect.never)
@@ -185,11 +223,15 @@ const makeDoor = (own: World, conductor: Conductor.Conductor) => {
     const finish = Effect.sync(() => {
       conductor.finished++
     })
-    return Effect.matchEffect(Conductor.inTurn(conductor, called, answerAgent(agents, args)), {
+    const work = Effect.matchEffect(Conductor.inTurn(conductor, called, answerAgent(agents, args)), {
       onSuccess: (value) => Effect.as(finish, value),
       onFailure: (refusal) =>
         conductor.halt === undefined ? Effect.andThen(finish, Effect.fail(refusal)) : Effect.never
     })
+    const replay = Effect.sync(() => {
+      conductor.replayed++
+    })
+    return recall(call, work, Effect.andThen(replay, finish))
   }
 
   const budget = (name: string): Json => {
@@ -200,9 +242,9 @@ const makeDoor = (own: World, conductor: Conductor.Conductor) => {
   }
 
   const answer = (world: World, call: ScriptCall): Effect.Effect<Json, Refusal, unknown> => {
-    if (call.kind === "agent") return askAgent(call.given)
+    if (call.kind === "agent") return askAgent(call)
     if (call.kind === "budget") return Effect.sync(() => budget(call.name))
-    return answerCall(world, call)
+    return recall(call, answerCall(world, call))
   }
 
   return {
@@ -218,6 +260,16 @@ const makeDoor = (own: World, conductor: Conductor.Conductor) => {
     working: <A, E, R>(work: Effect.Effect<A, E, R>) => Conductor.countActive([conductor], own.context.working(work))
   }
 }
+
+/** Keeps the results of a workflow that was a tool, and fails with the id by which another call goes on. */
+const keepStopped = Effect.fnUntraced(function* (
+  { state: slots }: ToolContext["Service"],
+  script: Continued.Continued,
+  stopped: WorkflowStopped
+) {
+  const isKept = yield* Continued.keepFailed(slots, Continued.stoppedSlot, script)
+  return yield* new WorkflowStopped({ ...stopped, continues: isKept ? script.id : "" })
+})
 
 const refuseMake = makeMiddlewareCheck("Workflow", shapes.workflowMake)
 
@@ -257,7 +309,7 @@ export const make = <
     time: scriptLimits?.time ?? "1 minute"
   }
 
-  const run = Effect.fnUntraced(function* ({ args = null, limits: inputLimits, script }: Input) {
+  const run = Effect.fnUntraced(function* ({ args = null, continues, limits: inputLimits, script }: Input) {
     const context = yield* ToolContext
     const { agents: most = 1_000, concurrency = 16, cost } = { ...limits, ...inputLimits }
     const before = yield* context.state.get(costSlot)
@@ -273,7 +325,14 @@ export const make = <
       made: 0,
       askCounts: new Map()
     }
-    const { now, seed } = yield* beginScript(context)
+    // On a thread, the records find the work of earlier inputs. Another call of a tool is another run.
+    const isTool = context.run.parent !== undefined
+    if (continues !== undefined && !isTool) {
+      return yield* stop(conductor, "Script", "`continues` is for a workflow that is a tool: leave it out on a thread.")
+    }
+    const openScript = Continued.open(context, Continued.stoppedSlot, canonical([script, args]), continues)
+    const opening = yield* Effect.mapError(openScript, ({ message }) => stop(conductor, "Script", message))
+    const { now, seed } = opening
     const program = {
       source: bodyOf(withoutFence(script)),
       args,
@@ -282,7 +341,8 @@ export const make = <
       tools: own.map((tool) => tool.name),
       limits: scriptBounds
     }
-    const { answer, ...door } = makeDoor(world, conductor)
+    const recall: Recall = isTool && !review ? makeRecall(world, opening.outcomes) : (_call, work) => work
+    const { answer, ...door } = makeDoor(world, conductor, recall)
     const work: Effect.Effect<Json, ScriptError | ToolError.ToolError, unknown> = review
       ? runReviewed({
           ...door,
@@ -290,7 +350,7 @@ export const make = <
           name: `script/${sha256Sync(canonical([script, args])).slice(0, 16)}`,
           program,
           makeWorld: () => world,
-          outcomes: new Map(),
+          outcomes: opening.outcomes,
           answer,
           note: "The agents work under their own rules. An agent that has answered before answers from its record.",
           onDone: () => undefined
@@ -305,7 +365,8 @@ export const make = <
       Effect.flatMap(Deferred.await(conductor.stopped), (halt) =>
         Effect.fail(stop(conductor, halt.reason, halt.message))
       )
-    )
+    ).pipe(Effect.catch((stopped) => (isTool ? keepStopped(context, opening, stopped) : Effect.fail(stopped))))
+    if (continues !== undefined) yield* Continued.forget(context.state, Continued.stoppedSlot, opening)
     return { value, agents: conductor.asked, replayed: conductor.replayed }
   })
 
@@ -325,7 +386,7 @@ export const make = <
 }
 
 /** The values that scripts store. */
-const state = Middleware.make({ name: "WorkflowStore", state: [Values.storeSlot] })
+const state = Middleware.make({ name: "WorkflowStore", state: [Values.storeSlot, Continued.stoppedSlot] })
 
 export { advance, noProgress } from "./internal/workflow/progress.ts"
 export type { AgentProgress, Progress } from "./internal/workflow/progress.ts"

@@ -287,6 +287,100 @@ layer(NodeScripts.layer({ warm: 2 }))("Workflow", (it) => {
     })
   )
 
+  describe("a tool of another agent", () => {
+    const lines = [["a"], ["b", "c"], ["d", "d"]].map(
+      (tasks) =>
+        `all.push(...(await Promise.all(${JSON.stringify(tasks)}.map((task) => agent(task, { label: "at " + Date.now() })))))`
+    )
+    const scriptOf = (failsAt: number) =>
+      ["const all = [Math.random(), await tools.note({ text: 'x' })]", ...lines, "return all.slice(1)"]
+        .toSpliced(failsAt + 1, 0, "null.x")
+        .join("\n")
+    const whole = scriptOf(lines.length + 1)
+    const done = ["noted 1", ...answersOf(["a", "b", "c", "d", "d"])]
+
+    /** An agent that calls the workflow with these inputs, one a turn, each going on with the one before. */
+    const lead = (world: World, inputs: ReadonlyArray<object>, review = false) => {
+      const note = Tool.make("note", {
+        description: "",
+        parameters: { text: Schema.String },
+        execute: ({ text }) => Effect.sync(() => `noted ${world.acts.push(text)}`)
+      })
+      const workflow = Workflow.make({ agents: [workerOf(world)], tools: [note], review })
+      const agent = Agent.make({
+        name: "lead",
+        prompt: "You lead.",
+        tools: [Agent.asTool(workflow)],
+        middleware: [Middleware.suspendable]
+      })
+      const results: Array<string> = []
+      const model = TestChatModel.reactive((request) => {
+        if (request.tools.every(({ name }) => name !== "workflow")) return answerTask(world, request)
+        const said = request.messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
+        results.splice(0, results.length, ...said)
+        const id = /"continues": "(\w+)"/.exec(said.at(-1) ?? "")?.[1]
+        const input = inputs[said.length]
+        return input === undefined
+          ? "over"
+          : TestChatModel.calls([
+              { name: "workflow", arguments: { ...input, ...(id === undefined ? {} : { continues: id }) } }
+            ])
+      })
+      return Effect.gen(function* () {
+        let result = yield* Agent.run(agent, "go", inThread)
+        while (result.stopReason === "suspended") {
+          const decisions = result.pending.map((one) => Approval.approve(one))
+          result = yield* Agent.resume(agent, { ...inThread, decisions })
+        }
+        return results
+      }).pipe(Effect.provide(Layer.merge(model, journal.layer({ t: journal.stored() }))))
+    }
+
+    for (const review of [false, true]) {
+      it.effect(`goes on with a corrected script, wherever it failed${review ? ", under review" : ""}`, () =>
+        Effect.gen(function* () {
+          for (const [at, second] of [
+            [0, 1],
+            [1, 2],
+            [2, 2],
+            [3, 3],
+            [3, 1]
+          ] as const) {
+            const world = makeWorld()
+            const failing = [at, second].map((failsAt) => ({ script: `// ${failsAt}\n${scriptOf(failsAt)}` }))
+            const results = yield* lead(world, [...failing, { script: whole }], review)
+            assert.deepInclude(JSON.parse(results.at(-1) ?? ""), { value: done }, results.join("\n\n"))
+            assert.strictEqual(world.turns.length, 5 * rounds, `${at}, ${second}`)
+            assert.strictEqual(world.acts.length, 1 + 5 * (rounds - 1), `${at}, ${second}`)
+          }
+        })
+      )
+    }
+
+    it.effect("goes on over a limit, and a finished or unknown workflow continues nothing", () =>
+      Effect.gen(function* () {
+        const world = makeWorld()
+        const [first = "", second = "", third = "", fourth = ""] = yield* lead(world, [
+          { script: whole, limits: { agents: 3 } },
+          { script: whole },
+          { script: "return 1", continues: "00000000" },
+          // Another workflow begins with nothing.
+          { script: `return await agent("a")` }
+        ])
+        assert.match(first, /more than 3 agents[^]*Call it again with the whole script/)
+        assert.notInclude(first, "Give its thread")
+        assert.deepStrictEqual(JSON.parse(second), { value: done, agents: 5, replayed: 3 })
+        assert.include(third, 'no failed script "00000000"')
+        assert.deepStrictEqual(JSON.parse(fourth), { value: "said a", agents: 1, replayed: 0 })
+        assert.strictEqual(world.turns.length, 6 * rounds)
+        const onThread = yield* stoppedBy(
+          runInput(makeWorld(), journal.stored(), { script: "return 1", continues: "00000000" })
+        )
+        assert.include(onThread.message, "leave it out on a thread")
+      })
+    )
+  })
+
   it.effect("wrong options keep it from running", () =>
     Effect.gen(function* () {
       const wrong: Workflow.Options<[], []> = { agents: [], limits: { agents: 1 } }

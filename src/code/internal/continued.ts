@@ -19,8 +19,20 @@ const Begun = Schema.Struct({ ...Setup.Begun.fields, outcomes: Schema.optionalKe
 const Failed = Schema.Struct({ id: Schema.String, ...Setup.Begun.fields, outcomes: Outcomes })
 type Failed = typeof Failed.Type
 
-/** The scripts of a thread that failed, the last one last. */
-export const failedSlot = AgentState.slot("script-failed", { schema: Schema.Array(Failed), initial: [] })
+/** The scripts that failed, the last one last. */
+type FailedSlot = AgentState.Slot<ReadonlyArray<Failed>>
+
+/** The scripts of code mode that failed on a thread. */
+export const failedSlot: FailedSlot = AgentState.slot("script-failed", { schema: Schema.Array(Failed), initial: [] })
+
+/** The workflows that stopped as tools of the agents of a tree: the next call is another run. */
+export const stoppedSlot: FailedSlot = AgentState.slot("workflow-stopped", {
+  schema: Schema.Array(Failed),
+  initial: [],
+  shared: {
+    merge: (current, incoming) => [...current, ...incoming.filter(({ id }) => current.every((one) => one.id !== id))]
+  }
+})
 
 /** The most failed scripts of a thread that can be continued. */
 const maxFailed = 4
@@ -44,16 +56,26 @@ const unknownId = (id: string): ToolError.ToolError =>
   })
 
 /** Begins a script, or continues a failed script by its id. All attempts at its call get the same. */
-export const open = Effect.fnUntraced(function* (context: ToolContext["Service"], key: string, id: string | undefined) {
+export const open = Effect.fnUntraced(function* (
+  context: ToolContext["Service"],
+  slot: FailedSlot,
+  key: string,
+  id: string | undefined
+) {
   const begin: Effect.Effect<typeof Begun.Type, ToolError.ToolError> =
     id === undefined
       ? Setup.begin
-      : Effect.flatMap(context.state.get(failedSlot), (all) => {
+      : Effect.flatMap(context.state.get(slot), (all) => {
           const failed = all.find((one) => one.id === id)
           return failed === undefined ? Effect.fail(unknownId(id)) : Effect.succeed(failed)
         })
   const { now, outcomes = [], seed } = yield* context.step("script/begun", begin, Begun)
-  return { id: id ?? sha256Sync(key).slice(0, 8), now, seed, outcomes: new Map(outcomes) } satisfies Continued
+  return {
+    id: id ?? sha256Sync(`${key} ${now} ${seed}`).slice(0, 8),
+    now,
+    seed,
+    outcomes: new Map(outcomes)
+  } satisfies Continued
 })
 
 /** Reports whether a result is kept. Calls that store or search run again: that changes nothing. */
@@ -74,17 +96,17 @@ const keptOf = ({ outcomes }: Continued): Failed["outcomes"] => {
 const others = (all: ReadonlyArray<Failed>, { id }: Continued) => all.filter((one) => one.id !== id)
 
 /** Keeps the results of a script that failed. Reports whether another script can continue it. */
-export const keepFailed = (state: AgentState.Store, script: Continued): Effect.Effect<boolean> => {
+export const keepFailed = (state: AgentState.Store, slot: FailedSlot, script: Continued): Effect.Effect<boolean> => {
   const { id, now, seed } = script
   const outcomes = keptOf(script)
   const canContinue = outcomes.length > 0 && JSON.stringify(outcomes).length <= maxKept
   const added = canContinue ? [{ id, now, seed, outcomes }] : []
   return Effect.as(
-    state.update(failedSlot, (all) => [...others(all, script), ...added].slice(-maxFailed)),
+    state.update(slot, (all) => [...others(all, script), ...added].slice(-maxFailed)),
     canContinue
   )
 }
 
 /** Drops the results of a script that another script has continued to its end. */
-export const forget = (state: AgentState.Store, script: Continued): Effect.Effect<void> =>
-  state.update(failedSlot, (all) => others(all, script))
+export const forget = (state: AgentState.Store, slot: FailedSlot, script: Continued): Effect.Effect<void> =>
+  state.update(slot, (all) => others(all, script))

@@ -118,7 +118,7 @@ export const executeScript = Effect.fnUntraced(function* (call: Call) {
   })
   const world = makeWorld()
   const key = `${context.threadId ?? context.runId} ${context.callId}`
-  const script = yield* Continued.open(context, key, continues)
+  const script = yield* Continued.open(context, Continued.failedSlot, key, continues)
   const { now, outcomes, seed } = script
   let count = 0
   const onDone = ({ given, kind, name }: ScriptCall): void => {
@@ -166,11 +166,11 @@ export const executeScript = Effect.fnUntraced(function* (call: Call) {
     : runScript(program, door)
   const value = yield* Effect.catch(work, (error) =>
     Effect.gen(function* () {
-      const isKept = canContinue && (yield* Continued.keepFailed(context.state, script))
+      const isKept = canContinue && (yield* Continued.keepFailed(context.state, Continued.failedSlot, script))
       const text = yield* shorten(textOf(printed, undefined), output, key)
       return yield* failureOf({ error, printed: text, calls: doneCalls, id: isKept ? script.id : undefined })
     })
   )
-  if (continues !== undefined) yield* Continued.forget(context.state, script)
+  if (continues !== undefined) yield* Continued.forget(context.state, Continued.failedSlot, script)
   return yield* shorten(textOf(printed, value), output, key)
 })

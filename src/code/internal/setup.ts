@@ -6,7 +6,6 @@ import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import type { ToolDefinition } from "../../core/ChatModel.ts"
 import type * as Tool from "../../core/Tool.ts"
-import type { ToolContext } from "../../core/ToolContext.ts"
 import { loadPeer } from "../../support/effect/peer.ts"
 import * as Catalogue from "../../support/text/catalogue.ts"
 import { refuse } from "./host.ts"
@@ -26,9 +25,6 @@ export const Begun = Schema.Struct({ now: Schema.Finite, seed: Schema.Finite })
 export const begin = Effect.gen(function* () {
   return { now: yield* Clock.currentTimeMillis, seed: yield* Random.nextIntBetween(0, 2 ** 31) }
 })
-
-/** The clock and the chance of a script, once for all attempts at its call. */
-export const beginScript = (context: ToolContext["Service"]) => context.step("script/begun", begin, Begun)
 
 /** Takes a program out of the fence in which models put it. */
 export const withoutFence = (script: string): string => {
