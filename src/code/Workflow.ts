@@ -43,6 +43,7 @@ import { describeWorld } from "./internal/language.ts"
 import { progressOf } from "./internal/outputs.ts"
 import { fromOutcome, makeKeys, type Outcome, outcomeOf } from "./internal/review/plan.ts"
 import { runReviewed } from "./internal/review/review.ts"
+import { ownStack } from "./internal/said.ts"
 import { definitionOf, makeCatalogue, withoutFence } from "./internal/setup.ts"
 import * as shapes from "./internal/shapes.ts"
 import * as Values from "./internal/values.ts"
@@ -153,8 +154,10 @@ const describe = (tools: ReadonlyArray<ToolDefinition>, agents: ReadonlyArray<An
 
 type AnyOptions = Partial<Options<ReadonlyArray<Tool.Tool<unknown>>, ReadonlyArray<AnyAgent>>>
 
-const describeFailure = ({ message, reason, stack = "" }: ScriptError): string =>
-  `the script failed (${reason}): ${message}${stack === "" ? "" : `\n${stack}`}`
+const describeFailure = ({ message, reason, stack }: ScriptError): string => {
+  const lines = ownStack(stack)
+  return `the script failed (${reason}): ${message}${lines === "" ? "" : `\n${lines}`}`
+}
 
 const stop = (conductor: Conductor.Conductor, reason: WorkflowStopped["reason"], problem: string): WorkflowStopped => {
   const inFlight = [...conductor.open].map(({ label }) => label)

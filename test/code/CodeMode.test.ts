@@ -178,6 +178,25 @@ layer(NodeScripts.layer())("code mode", (it) => {
     })
   )
 
+  it.effect("tells the model of a failure in bounded words, without paths of the host", () =>
+    Effect.gen(function* () {
+      const failures = [
+        ["for (;;);", "computed for more than"],
+        ["const all = []; for (;;) all.push('x'.repeat(1e6) + all.length)", "The script"],
+        ["await new Promise(() => {})", "nobody settles"],
+        ["throw new Error('x'.repeat(1e6))", "Error: xxx"],
+        ["({ ['y'.repeat(1e6)]() { throw new Error('named') } })['y'.repeat(1e6)]()", "Error: named"],
+        ["throw null", "Error: null"]
+      ] as const
+      for (const [script, words] of failures) {
+        const { text } = yield* runOnce([script], CodeMode.make({ limits: { time: 300 } }))
+        assert.include(text, words)
+        assert.notMatch(text, /file:|node_modules|internal\//)
+        assert.isBelow(text.length, 13_000, script)
+      }
+    })
+  )
+
   it.effect("stores values of scripts for later scripts of the thread", () =>
     Effect.gen(function* () {
       const { text } = yield* runOnce([

@@ -90,6 +90,35 @@ describe("saved workflows", () => {
     })
   )
 
+  it("that misspell their head are named with what was meant", () => {
+    const problemOf = (script: string) =>
+      Result.match(Workflow.parse(script, "a.ts"), {
+        onFailure: ({ problem }) => problem,
+        onSuccess: ({ name }) => `fine: ${name}`
+      })
+    assert.deepStrictEqual(
+      [
+        `export const mete = { name: "b" }`,
+        `export const meta = { nmae: "b" }`,
+        `export const meta = { name: "b", phases: "Read" }`,
+        `export const meta = { name: 3 }`,
+        // Other programs have other fields, and a text of the script may have code.
+        `export const meta = { name: "b", whenToUse: "often", model: "x" }`,
+        "const prompt = `\nexport const data = 1\n`\nreturn 1",
+        `return 1`
+      ].map(problemOf),
+      [
+        'it exports "mete". Did you mean "meta"?',
+        'its `meta` has "nmae". Did you mean "name"?',
+        "its `phases` must be a list",
+        "its `name` must be a text",
+        "fine: b",
+        "fine: a",
+        "fine: a"
+      ]
+    )
+  })
+
   it("have heads that are read as JavaScript reads them", () => {
     const { literal } = fc.letrec<{ literal: Json.Json }>((tie) => ({
       literal: fc.oneof(

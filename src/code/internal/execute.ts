@@ -15,6 +15,7 @@ import { type Door, runScript } from "./host.ts"
 import { makePrinted, print, progressOf, shorten, textOf } from "./outputs.ts"
 import { fromOutcome, makeKeys, outcomeOf } from "./review/plan.ts"
 import { runReviewed } from "./review/review.ts"
+import { ownStack } from "./said.ts"
 import { type makeCatalogue, withoutFence } from "./setup.ts"
 import * as Values from "./values.ts"
 
@@ -68,7 +69,7 @@ interface Failure {
 /** Tells the model of a failure, and of the calls before it: a corrected script must not repeat them. */
 const failureOf = ({ calls, error, id, printed }: Failure) => {
   const { message, reason } = error
-  const stack = ToolError.isToolError(error) ? "" : (error.stack ?? "")
+  const stack = ToolError.isToolError(error) ? "" : ownStack(error.stack)
   const lines = [
     ToolError.isToolError(error) ? message : `The script failed (${reason}): ${message}`,
     ...(stack === "" ? [] : [stack]),

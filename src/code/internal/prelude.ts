@@ -178,7 +178,7 @@ return {
       const json = stringify(await main())
       say(0, "return", "return", json === undefined ? "null" : json)
     } catch (error) {
-      const name = textOf(fieldOf(error, "name"), "Error"), message = textOf(fieldOf(error, "message"), textOf(error, "?"))
+      const name = textOf(fieldOf(error, "name"), "Error"), message = textOf(fieldOf(error, "message"), error === null ? "null" : textOf(error, "undefined"))
       const stack = textOf(fieldOf(error, "stack"), "")
       say(0, "throw", name, stringify(message) + "\n" + stringify(stack))
     }

@@ -2,6 +2,7 @@
 import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import type { Json } from "../../core/Json.ts"
+import { cut } from "../../support/text/text.ts"
 import { type ScriptCall, type Rest, ScriptError, type ScriptLine } from "../Scripts.ts"
 import { maxValues, scriptName } from "./messages.ts"
 
@@ -18,18 +19,24 @@ const asks: ReadonlySet<string> = new Set(["tool", "agent", "ask", "search", "de
 
 const parseJson = (text: string): Json => JSON.parse(text)
 
-/** The lines of a stack trace that are of the script. */
-export const ownStack = (stack: string): string =>
-  stack
-    .split("\n")
-    .filter((line) => line.includes(scriptName))
-    .slice(0, 10)
-    .join("\n")
+/** The most characters of a message and of a stack trace: a script chooses both. */
+const longest = { message: 10_000, stack: 2_000 } as const
+
+/** The lines of a stack trace that are of the script. Lines of the host would tell its paths. */
+export const ownStack = (stack = ""): string =>
+  cut(
+    stack
+      .split("\n")
+      .filter((line) => line.includes(scriptName))
+      .slice(0, 10)
+      .join("\n"),
+    longest.stack
+  )
 
 const thrown = (name: string, json: string): ScriptError => {
   const at = json.indexOf("\n")
   const [message, stack] = [json.slice(0, at), json.slice(at + 1)].map(parseJson)
-  const text = `${name}: ${typeof message === "string" ? message : ""}`
+  const text = cut(`${name}: ${typeof message === "string" ? message : ""}`, longest.message)
   return new ScriptError({
     reason: text === "InternalError: out of memory" ? "Memory" : "Threw",
     message: text,

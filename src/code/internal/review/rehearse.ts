@@ -14,6 +14,7 @@ import type { Program, ScriptCall } from "../../Scripts.ts"
 import { findDefinition, type World } from "../answers.ts"
 import { type Refusal, runScript } from "../host.ts"
 import { makePrinted, print, textOf } from "../outputs.ts"
+import { ownStack } from "../said.ts"
 import * as Copy from "./copy.ts"
 import { fromOutcome, makeKeys, type Outcome, outcomeOf, type Plan, type PlannedEffect } from "./plan.ts"
 import * as Sequence from "./sequence.ts"
@@ -189,7 +190,7 @@ export const rehearse = Effect.fnUntraced(function* (
           failure: {
             reason: failure.reason,
             message: failure.message,
-            stack: failure.stack ?? "",
+            stack: ownStack(failure.stack),
             printed: cut(textOf(printed, undefined), maxPrinted)
           }
         })

@@ -1,7 +1,9 @@
 /** Reads `export const meta = { … }` at the head of a script, without running the script. */
 import * as Result from "effect/Result"
-import { isObject, type Json } from "../../../core/Json.ts"
+import { isObject, type Json, type JsonObject } from "../../../core/Json.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
+import { didYouMean } from "../../../support/text/names.ts"
+import { cut } from "../../../support/text/text.ts"
 
 /** Each part is bounded, or begins where no other one can: the search takes time in proportion to the script. */
 const head = /^[^\S\n]*export\s+(?:const|let|var)\s+meta\s*(?::[^={;]{0,500})?=\s*/m
@@ -155,14 +157,44 @@ const textAt = (value: Json | undefined, key: string): string | undefined => {
 
 const titleOf = (phase: Json): string => (typeof phase === "string" ? phase : (textAt(phase, "title") ?? ""))
 
+/** The beginning of a head that may have a misspelt name. */
+const anyHead = /^[^\S\n]*export\s+(?:const|let|var)\s+([\w$]{1,40})/m
+
+/** Finds a misspelt head. Other lines with `export` may stand in texts of the script. */
+const findMisspelt = (source: string): string | undefined => {
+  const name = anyHead.exec(source)?.[1] ?? ""
+  const hint = name === "meta" ? "" : didYouMean(name, ["meta"])
+  return hint === "" ? undefined : `it exports ${JSON.stringify(name)}.${hint}`
+}
+
+const fields = ["name", "description", "phases"] as const
+
+/** Finds a field of a head that is misspelt, or of another kind. Fields of other programs are ignored. */
+const findWrongField = (meta: JsonObject): string | undefined => {
+  const open = fields.filter((field) => !Object.hasOwn(meta, field))
+  for (const [field, value] of Object.entries(meta)) {
+    const hint = fields.some((one) => one === field) ? "" : didYouMean(field, open)
+    if (hint !== "") return `its \`meta\` has ${JSON.stringify(cut(field, 40))}.${hint}`
+    if (field === "phases" && !Array.isArray(value)) return "its `phases` must be a list"
+    if ((field === "name" || field === "description") && typeof value !== "string")
+      return `its \`${field}\` must be a text`
+  }
+  return undefined
+}
+
 /** Reads the head of a script. A script without a head has no name. */
 export const readMeta = (source: string): Result.Result<Meta, string> => {
   const match = head.exec(source)
-  if (match === null) return Result.succeed(none)
+  if (match === null) {
+    const problem = findMisspelt(source)
+    return problem === undefined ? Result.succeed(none) : Result.fail(problem)
+  }
   const value = makeReader(source, match.index + match[0].length).readHead()
   if (!isObject(value)) {
     return Result.fail("its `meta` is no plain object: write texts, numbers, lists and objects, without expressions")
   }
+  const problem = findWrongField(value)
+  if (problem !== undefined) return Result.fail(problem)
   const phases = Object.hasOwn(value, "phases") ? value["phases"] : undefined
   return Result.succeed({
     name: textAt(value, "name"),
