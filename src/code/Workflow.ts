@@ -334,7 +334,10 @@ export const make = <
       return yield* stop(conductor, "Script", "`continues` is for a workflow that is a tool: leave it out on a thread.")
     }
     const openScript = Continued.open(context, Continued.stoppedSlot, canonical([script, args]), continues)
-    const opening = yield* Effect.mapError(openScript, ({ message }) => stop(conductor, "Script", message))
+    const opening = yield* Effect.mapError(
+      openScript,
+      ({ message }) => new WorkflowStopped({ ...stop(conductor, "Script", message), continues: "" })
+    )
     const { now, seed } = opening
     const program = {
       source: bodyOf(withoutFence(script)),
