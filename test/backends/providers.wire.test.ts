@@ -71,7 +71,7 @@ const content = { image: "node:24", environment: { CI: "1" } } as const
 const limits = { memoryBytes: 2 ** 32, cpus: 2 } as const
 
 /** Makes a machine that the server refuses. */
-const refused = <A, R>(made: Effect.Effect<A, BackendError.BackendError, R>) =>
+const expectRefusal = <A, R>(made: Effect.Effect<A, BackendError.BackendError, R>) =>
   Effect.map(Effect.flip(Effect.scoped(made)), (error) => {
     expect(error.reason._tag).toBe("Unavailable")
     expect(error.message).not.toContain(key)
@@ -85,13 +85,15 @@ describe("manifests on the wire", () => {
         const { seen, url } = yield* api
         const lastBody = () => JSON.parse(seen.findLast(({ method }) => method === "POST")?.body ?? "null")
 
-        yield* refused(
+        yield* expectRefusal(
           E2bSandbox.make({ apiKey, create: { apiUrl: url }, manifest: { ...content, network: "open", ports: [3000] } })
         )
         expect(lastBody()).toEqual({ templateID: "node:24", envVars: { CI: "1" }, allow_internet_access: true })
 
         const daytona = { apiKey, apiUrl: url }
-        yield* refused(DaytonaSandbox.make({ ...daytona, manifest: { ...content, secrets: ["NPM_TOKEN"], limits } }))
+        yield* expectRefusal(
+          DaytonaSandbox.make({ ...daytona, manifest: { ...content, secrets: ["NPM_TOKEN"], limits } })
+        )
         expect(lastBody()).toMatchObject({
           buildInfo: { dockerfileContent: "FROM node:24\n" },
           env: { CI: "1" },
@@ -100,7 +102,9 @@ describe("manifests on the wire", () => {
           networkBlockAll: true,
           secrets: [{ NPM_TOKEN: "NPM_TOKEN" }]
         })
-        yield* refused(DaytonaSandbox.make({ ...daytona, manifest: { image: "snapshot://before", network: "open" } }))
+        yield* expectRefusal(
+          DaytonaSandbox.make({ ...daytona, manifest: { image: "snapshot://before", network: "open" } })
+        )
         expect(lastBody()).toMatchObject({ snapshot: "before", networkBlockAll: false })
         expect(yield* DaytonaSandbox.list(daytona)).toEqual([{ id: "d-1", state: "stopped" }])
 
@@ -118,7 +122,7 @@ describe("manifests on the wire", () => {
             },
             manifest
           })
-        yield* refused(vercel({ ...content, ports: [3000], network: "open", limits: { cpus: 2 } }))
+        yield* expectRefusal(vercel({ ...content, ports: [3000], network: "open", limits: { cpus: 2 } }))
         expect(lastBody()).toEqual({
           projectId: "prj_1",
           ports: [3000],
@@ -127,7 +131,7 @@ describe("manifests on the wire", () => {
           networkPolicy: { mode: "allow-all" },
           env: { CI: "1" }
         })
-        yield* refused(vercel({ image: "snapshot://snap_1" }))
+        yield* expectRefusal(vercel({ image: "snapshot://snap_1" }))
         expect(lastBody()).toEqual({
           projectId: "prj_1",
           ports: [],
@@ -138,10 +142,12 @@ describe("manifests on the wire", () => {
         const { bodies, url: baseURL } = yield* api2
         const runloop = { apiKey, baseURL }
         const manifest = { ...content, network: { name: "np_1" }, ports: [3000], limits }
-        yield* refused(
+        yield* expectRefusal(
           RunloopSandbox.make({ ...runloop, create: { launch_parameters: { keep_alive_time_seconds: 60 } }, manifest })
         )
-        yield* refused(RunloopSandbox.make({ ...runloop, manifest: { image: "snapshot://snp_1", network: "open" } }))
+        yield* expectRefusal(
+          RunloopSandbox.make({ ...runloop, manifest: { image: "snapshot://snp_1", network: "open" } })
+        )
         expect(bodies).toEqual([
           {
             blueprint_name: "node:24",

@@ -1,4 +1,4 @@
-/** What a script repeats when it runs again, and the warning if it does not repeat it. */
+/** The repetition of a script that runs again, and the warning about its other calls. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import {
@@ -45,7 +45,7 @@ const toolsOf = (did: Array<string>) => {
 }
 
 const scripts = {
-  // Its clock and its chance are those of its first run.
+  // The clock and the chance stay as in the first run.
   same: `
     const on = String(Date.now()) + "/" + Math.random() + "/" + new Date().toISOString()
     await tools.fast({ on })
@@ -59,7 +59,7 @@ const scripts = {
     return "over"`
 }
 
-/** Runs a script to its question, then again to its end: what was called, and the warnings of both runs. */
+/** Runs a script to its question, then again to its end. Gives the calls, and the warnings of both runs. */
 const runTwice = (kind: "code mode" | "workflow", script: string) =>
   Effect.gen(function* () {
     const did: Array<string> = []
