@@ -1,10 +1,12 @@
 /** Streams the frames of a thread to its readers: from the log while it has them, or else from the store. */
+import * as Arr from "effect/Array"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import * as Stream from "effect/Stream"
+import * as Scope from "effect/Scope"
 import { isTerminal } from "../../core/AgentEvent.ts"
 import type { Leaf } from "../../core/SessionStore.ts"
 import { orNothing } from "../../durable/planning.ts"
+import { fromPull } from "../../support/effect/pulled.ts"
 import * as Log from "./log.ts"
 import * as Position from "./position.ts"
 import { readPath, rebuild, type StoredEvent } from "./rebuild.ts"
@@ -74,7 +76,7 @@ const readStored = Effect.fnUntraced(function* (
 export const makeObserve =
   (registry: Registry): Runs["Service"]["observe"] =>
   (thread, options) =>
-    Stream.unwrap(
+    fromPull((scope) =>
       Effect.gen(function* () {
         const named = yield* openThread(thread)
         const { baseId } = named
@@ -94,12 +96,11 @@ export const makeObserve =
         let isSaved = false
         const work = workOf(registry, baseId)
         work.log.readers.add(reader)
-        yield* Effect.addFinalizer(() =>
-          Effect.sync(() => {
-            work.log.readers.delete(reader)
-            if (work.log.frames.length === 0) forget(registry, baseId, work)
-          })
-        )
+        const leave = Effect.sync(() => {
+          work.log.readers.delete(reader)
+          if (work.log.frames.length === 0) forget(registry, baseId, work)
+        })
+        yield* Scope.addFinalizer(scope, leave)
         /** Finds the reader's place in the log, or gives the frames of the store. */
         const enter = Effect.gen(function* () {
           const { log } = work
@@ -135,41 +136,41 @@ export const makeObserve =
           if (open.length > 0) isSaved = false
           return [...frames, ...open.map(({ frame }) => ({ ...frame, position: Position.write(at) }))]
         })
-        return Stream.paginate(undefined, () =>
-          Effect.gen(function* () {
-            for (;;) {
-              const { log } = work
-              const isGained = remote !== undefined && (yield* registry.owner.isOwn)
-              if (isGained || epoch !== log.epoch || reader.cursor < Log.firstOf(log)) {
-                const frames = yield* enter
-                if (frames.length > 0) return [frames, Option.some(undefined)] as const
-                continue
-              }
-              if (reader.cursor < log.next) {
-                const at = reader.cursor - Log.firstOf(log)
-                const part = log.frames.slice(at, at + slice)
-                const last = part.at(-1)
-                if (last === undefined) continue
-                reader.cursor = last.n + 1
-                place = last.place
-                isSaved = false
-                const fresh = part.filter((one) => {
-                  const isRepeat = repeats !== undefined && Repeats.isRepeat(repeats, one)
-                  if (repeats?.isPast === true) repeats = undefined
-                  return !isRepeat
-                })
-                return [fresh.map(({ frame }) => frame), Option.some(undefined)] as const
-              }
-              const isOver = !follow && !(yield* isAtWork(registry, baseId))
-              // Entries that came before the end are read before it.
-              if (remote !== undefined && (yield* orNothing(named.store.leaf(thread.id), nowhere)).id !== remote.id) {
-                epoch = ""
-                continue
-              }
-              if (isOver) return [[], Option.none()] as const
-              yield* remote === undefined ? Log.nextChange(log) : Effect.sleep(pause)
+        return Effect.gen(function* () {
+          for (;;) {
+            const { log } = work
+            const isGained = remote !== undefined && (yield* registry.owner.isOwn)
+            if (isGained || epoch !== log.epoch || reader.cursor < Log.firstOf(log)) {
+              const frames = yield* enter
+              if (Arr.isReadonlyArrayNonEmpty(frames)) return frames
+              continue
             }
-          })
-        )
-      })
+            if (reader.cursor < log.next) {
+              const at = reader.cursor - Log.firstOf(log)
+              const part = log.frames.slice(at, at + slice)
+              const last = part.at(-1)
+              if (last === undefined) continue
+              reader.cursor = last.n + 1
+              place = last.place
+              isSaved = false
+              const fresh = part.filter((one) => {
+                const isRepeat = repeats !== undefined && Repeats.isRepeat(repeats, one)
+                if (repeats?.isPast === true) repeats = undefined
+                return !isRepeat
+              })
+              const told = fresh.map(({ frame }) => frame)
+              if (Arr.isReadonlyArrayNonEmpty(told)) return told
+              continue
+            }
+            const isOver = !follow && !(yield* isAtWork(registry, baseId))
+            // Entries that came before the end are read before it.
+            if (remote !== undefined && (yield* orNothing(named.store.leaf(thread.id), nowhere)).id !== remote.id) {
+              epoch = ""
+              continue
+            }
+            if (isOver) return yield* Cause.done()
+            yield* remote === undefined ? Log.nextChange(log) : Effect.sleep(pause)
+          }
+        })
+      }).pipe(Effect.catch((failure) => Effect.succeed(Effect.fail(failure))))
     )

@@ -69,10 +69,38 @@ const partOf = (name: string) => ({
   metadata: { "effect-deepagents/tenant": name }
 })
 
+/** A tenant's part of a store, and the prefix of its threads there. */
+interface TenantPart {
+  readonly store: Service
+  readonly prefix: string
+}
+
+/** The parts of tenants that asked last, by store and tenant: all requests and readers of a tenant share its part. */
+const parts = new WeakMap<Service, Map<string, TenantPart>>()
+
+/** The most parts that are kept of a store. */
+const mostParts = 256
+
+const makePart = (base: Service, name: string): TenantPart => {
+  const part = partOf(name)
+  return { store: scope(base, part), prefix: part.prefix }
+}
+
+/** Gives the part of a tenant, and forgets the one that was not wanted for the longest time. */
+const findPart = (base: Service, name: string): TenantPart => {
+  const all = parts.get(base) ?? new Map<string, TenantPart>()
+  parts.set(base, all)
+  const one = all.get(name) ?? makePart(base, name)
+  all.delete(name)
+  all.set(name, one)
+  const [oldest] = all.keys()
+  if (all.size > mostParts && oldest !== undefined) all.delete(oldest)
+  return one
+}
+
 /** Makes the view of a tenant on a store. */
 const tenantOn = (base: Service, principal: Principal): Tenant => {
-  const part = partOf(principal.tenant)
-  const store = scope(base, part)
+  const { prefix, store } = findPart(base, principal.tenant)
   return {
     principal,
     store,
@@ -82,7 +110,7 @@ const tenantOn = (base: Service, principal: Principal): Tenant => {
         return Effect.fail(failure("thread", id.slice(0, longest), { _tag: "InvalidId", problem }))
       // The brand has no value: the table of names is the proof.
       const ref = Object.freeze({ principal, id }) as ThreadRef
-      names.set(ref, { store, baseId: part.prefix + id })
+      names.set(ref, { store, baseId: prefix + id })
       return Effect.succeed(ref)
     }
   }

@@ -1,7 +1,10 @@
 /** Writes server-sent events, and keeps idle connections alive. */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { encode } from "../../../core/AgentEvent.ts"
@@ -39,21 +42,6 @@ const awaitBeat = (beats: Beats, pull: Fiber.Fiber<unknown, unknown>): Effect.Ef
     return Effect.sync(() => {
       leave()
       beats.delete(wake)
-    })
-  })
-
-/** Adds comments to a stream while it waits. */
-const withBeats = <E, R>(beats: Beats, bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E, R> =>
-  transformPull(bytes, (pull) => {
-    const fork = Effect.forkChild(pull, { startImmediately: true })
-    let pending: Effect.Success<typeof fork> | undefined
-    return Effect.gen(function* () {
-      const fiber = (pending ??= yield* fork)
-      if (fiber.pollUnsafe() === undefined) yield* awaitBeat(beats, fiber)
-      const exit = fiber.pollUnsafe()
-      if (exit === undefined) return [beat] as const
-      pending = undefined
-      return yield* exit
     })
   })
 
@@ -113,6 +101,35 @@ export const encodePackets = <Packet, E, R>(
   return last === undefined ? bytes : Stream.concat(bytes, Stream.make(encoder.encode(`data: ${last}\n\n`)))
 }
 
+/** Writes comments while a stream waits, and its failure as the last event: one step, since idle readers hold each of them. */
+const writeEvents = (beats: Beats, bytes: Stream.Stream<Uint8Array, Failure>): Stream.Stream<Uint8Array> =>
+  transformPull(bytes, (pull) => {
+    const fork = Effect.forkChild(pull, { startImmediately: true })
+    let pending: Effect.Success<typeof fork> | undefined
+    let isOpened = false
+    let isOver = false
+    return Effect.gen(function* () {
+      if (isOver) return yield* Cause.done()
+      // The head of the response leaves with the first bytes: a reader of an idle thread must not wait for a beat.
+      if (!isOpened) {
+        isOpened = true
+        return [beat] as const
+      }
+      const fiber = (pending ??= yield* fork)
+      if (fiber.pollUnsafe() === undefined) yield* awaitBeat(beats, fiber)
+      const exit = fiber.pollUnsafe()
+      if (exit === undefined) return [beat] as const
+      pending = undefined
+      if (Exit.isSuccess(exit)) return exit.value
+      const failure = Cause.findError(exit.cause)
+      if (Result.isFailure(failure)) return yield* Effect.failCause(failure.failure)
+      isOver = true
+      if (Cause.isDone(failure.success)) return yield* Cause.done()
+      yield* Effect.logWarning("A stream of events failed", failure.success)
+      return [encoder.encode(`event: error\ndata: ${JSON.stringify(toBody(toProblem(failure.success)))}\n\n`)] as const
+    })
+  })
+
 /**
  * Answers with server-sent events. A failure behind the head of the response is told as an event `error`, and ends the
  * stream.
@@ -121,15 +138,8 @@ export const respondEvents = (
   beats: Beats,
   bytes: Stream.Stream<Uint8Array, Failure>,
   headers: Readonly<Record<string, string>> = {}
-): HttpServerResponse.HttpServerResponse => {
-  const tellFailure = (failure: Failure) => {
-    const line = `event: error\ndata: ${JSON.stringify(toBody(toProblem(failure)))}\n\n`
-    return Stream.fromEffect(Effect.as(Effect.logWarning("A stream of events failed", failure), encoder.encode(line)))
-  }
-  // The head of the response leaves with the first bytes: a reader of an idle thread must not wait for a beat.
-  const opened = Stream.concat(Stream.succeed(beat), withBeats(beats, bytes))
-  return HttpServerResponse.stream(Stream.catch(opened, tellFailure), {
+): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.stream(writeEvents(beats, bytes), {
     contentType: "text/event-stream",
     headers: { "cache-control": "no-store", "x-accel-buffering": "no", "x-content-type-options": "nosniff", ...headers }
   })
-}
