@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import { useEffect, useRef } from "preact/hooks"
 import { AppView } from "./apps.ts"
+import * as Choices from "./choices.ts"
 import * as Client from "./client.ts"
 import { CompareView } from "./compare.ts"
 import { Composer } from "./composer.ts"
@@ -253,12 +254,13 @@ const composer = (state: Page.State): Element =>
     isWorking: Page.isWorking(state),
     draft: state.draft,
     models: state.models,
-    model: Page.modelOf(state),
+    model: Choices.modelOf(state),
     modes: state.modes,
-    mode: Page.modeOf(state),
-    onMode: Page.chooseMode,
+    mode: Choices.modeOf(state),
+    levels: state.levels,
+    thinking: Choices.thinkingOf(state),
+    onChoice: Page.choose,
     onAgent: Page.chooseAgent,
-    onModel: Page.chooseModel,
     onCancel: () => Page.act(Page.cancel),
     onSend: (words, how, onTaken) =>
       Page.act(

@@ -31,6 +31,7 @@ const Thread = Schema.Struct({
   state: Schema.optionalKey(Schema.String),
   model: Schema.optionalKey(Schema.String),
   mode: Schema.optionalKey(Schema.String),
+  thinking: Schema.optionalKey(Schema.String),
   forkOf: Schema.optionalKey(Schema.String)
 })
 export type Thread = typeof Thread.Type
@@ -45,6 +46,7 @@ const Offers = Schema.Struct({
   agents: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) })),
   models: Schema.optionalKey(Schema.Array(Schema.String)),
   modes: Schema.optionalKey(Schema.Array(Schema.String)),
+  thinking: Schema.optionalKey(Schema.Array(Schema.String)),
   files: Schema.optionalKey(Schema.Boolean),
   apps: Schema.optionalKey(Schema.Boolean)
 })
@@ -101,7 +103,7 @@ const of = (thread: string, what: string) => `threads/${encodeURIComponent(threa
 /** Gives a token for a session, which a cookie keeps. */
 export const openSession = (token: string) => tell("POST", "session", { token })
 
-/** The agents of the server, the models and modes to choose from, and whether it shows files. */
+/** The agents of the server, the models, modes and levels of thinking to choose from, and whether it shows files. */
 export const offers = ask(Offers, "GET", "agents")
 
 export const threads = (search: string, cursor?: string) => {
@@ -127,6 +129,8 @@ export interface Input {
   readonly model?: string | null
   /** The new mode of the thread. */
   readonly mode?: string
+  /** The new level of thinking of the thread; `null` is the model's own. */
+  readonly thinking?: string | null
 }
 
 export const start = (thread: string, input: Input) => tell("POST", of(thread, "runs"), input)

@@ -14,9 +14,10 @@ interface Props {
   readonly model: string
   readonly modes: ReadonlyArray<string>
   readonly mode: string
-  readonly onMode: (name: string) => void
+  readonly levels: ReadonlyArray<string>
+  readonly thinking: string
   readonly onAgent: (name: string) => void
-  readonly onModel: (name: string) => void
+  readonly onChoice: (choice: { readonly model?: string; readonly mode?: string; readonly thinking?: string }) => void
   readonly onCancel: () => void
   /** Sends it, and says whether it was taken. */
   readonly onSend: (words: Words, how: "input" | "steer", onTaken: (isTaken: boolean) => void) => void
@@ -77,14 +78,14 @@ const choose = (
     h("select", { value, onChange: ({ currentTarget }) => onChoice(currentTarget.value) }, options)
   )
 
-/** Draws the choices of agent, model and mode. */
-const choosers = ({ agent, agents, mode, model, models, modes, onAgent, onMode, onModel }: Props): Children => [
+/** Draws the choices of agent, model, mode and thinking. */
+const choosers = ({ agent, agents, mode, model, models, modes, ...props }: Props): Children => [
   agents.length > 1
     ? choose(
         "Agent",
         agent,
         agents.map(({ description, name }) => h("option", { value: name, title: description }, name)),
-        onAgent
+        props.onAgent
       )
     : null,
   models.length > 0
@@ -92,7 +93,7 @@ const choosers = ({ agent, agents, mode, model, models, modes, onAgent, onMode, 
         "Model",
         model,
         [h("option", { value: "" }, "Default model"), ...models.map((name) => h("option", { value: name }, name))],
-        onModel
+        (name) => props.onChoice({ model: name })
       )
     : null,
   modes.length > 1
@@ -100,7 +101,18 @@ const choosers = ({ agent, agents, mode, model, models, modes, onAgent, onMode, 
         "Mode",
         mode,
         modes.map((name) => h("option", { value: name }, `Mode: ${name}`)),
-        onMode
+        (name) => props.onChoice({ mode: name })
+      )
+    : null,
+  props.levels.length > 0
+    ? choose(
+        "Thinking",
+        props.thinking,
+        [
+          h("option", { value: "" }, "Default thinking"),
+          ...props.levels.map((level) => h("option", { value: level }, `Thinking: ${level}`))
+        ],
+        (level) => props.onChoice({ thinking: level })
       )
     : null
 ]

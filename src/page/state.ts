@@ -38,6 +38,10 @@ export interface State {
   readonly modes: ReadonlyArray<string>
   /** The mode that the next input chooses for the thread. `undefined`: it stays. */
   readonly mode: string | undefined
+  /** The levels of thinking to choose from. */
+  readonly levels: ReadonlyArray<string>
+  /** The level that the next input chooses for the thread; empty for the model's own. `undefined`: it stays. */
+  readonly thinking: string | undefined
   /** Reports whether the server shows the files of threads. */
   readonly hasFiles: boolean
   readonly hasApps: boolean
@@ -82,6 +86,8 @@ let now: State = {
   model: undefined,
   modes: [],
   mode: undefined,
+  levels: [],
+  thinking: undefined,
   hasFiles: false,
   hasApps: false,
   appTools: [],
@@ -240,6 +246,7 @@ export const openThread = (thread: string | undefined): void => {
     moment: undefined,
     model: undefined,
     mode: undefined,
+    thinking: undefined,
     app: undefined,
     compared: undefined,
     files: undefined,
@@ -311,7 +318,7 @@ export const isWorking = ({ moment }: State): boolean => moment?.view.status ===
 
 /** Sends a message: into the run at work, or as the next input. Gives whether it was taken. */
 export const send = Effect.fnUntraced(function* (input: Client.Words, how: "input" | "steer") {
-  const { agent, mode, model, thread } = now
+  const { agent, mode, model, thinking, thread } = now
   if (how === "steer" && thread !== undefined) {
     const steered = yield* Effect.result(Client.steer(thread, input))
     if (Result.isSuccess(steered)) return
@@ -321,7 +328,8 @@ export const send = Effect.fnUntraced(function* (input: Client.Words, how: "inpu
   const id = thread ?? makeId()
   const choices = {
     ...(model === undefined ? {} : { model: model === "" ? null : model }),
-    ...(mode === undefined ? {} : { mode })
+    ...(mode === undefined ? {} : { mode }),
+    ...(thinking === undefined ? {} : { thinking: thinking === "" ? null : thinking })
   }
   yield* Client.start(id, { agent, input, id: makeId(), ...choices })
   if (thread === undefined || now.link._tag === "Closed") openThread(id)
@@ -395,10 +403,11 @@ const threadInAddress = (): string | undefined => {
 
 /** Enters with the session that the browser has. */
 const enter = Effect.gen(function* () {
-  const { agents, apps: hasApps = false, files: hasFiles = false, models = [], modes = [] } = yield* Client.offers
+  const { agents, models = [], modes = [], thinking: levels = [], ...more } = yield* Client.offers
+  const { apps: hasApps = false, files: hasFiles = false } = more
   const storedName = localStorage.getItem("agent")
   const agent = agents.find(({ name }) => name === storedName)?.name ?? agents[0]?.name ?? ""
-  update({ access: "open", agents, agent, hasApps, hasFiles, models, modes })
+  update({ access: "open", agents, agent, hasApps, hasFiles, levels, models, modes })
   yield* loadThreads
   openThread(threadInAddress())
 })
@@ -410,21 +419,8 @@ export const chooseAgent = (agent: string): void => {
   update({ agent })
 }
 
-/** Chooses the model of the thread, from its next input on. */
-export const chooseModel = (model: string): void => update({ model })
-
-/** The model of the thread that is shown. */
-export const modelOf = ({ model, thread, threads }: State): string =>
-  model ?? threads.find(({ id }) => id === thread)?.model ?? ""
-
-/** Chooses the mode of the thread, from its next input on. */
-export const chooseMode = (mode: string): void => update({ mode })
-
-/** The mode of the thread that is shown. A mode that the server no longer offers is its own. */
-export const modeOf = ({ mode, modes, thread, threads }: State): string => {
-  const wanted = mode ?? threads.find(({ id }) => id === thread)?.mode
-  return modes.find((one) => one === wanted) ?? modes[0] ?? ""
-}
+/** Chooses for the thread, from its next input on. */
+export const choose = (choices: Partial<Pick<State, "mode" | "model" | "thinking">>): void => update(choices)
 
 /** Begins: with the token in the address, which is used once and then gone from it, or with the session. */
 export const begin = (): void => {

@@ -28,10 +28,12 @@ import type { Sharding } from "effect/cluster/Sharding"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { HttpRouter } from "effect/http/HttpRouter"
 import type { HttpServer } from "effect/http/HttpServer"
 import * as Layer from "effect/Layer"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type * as Agent from "../core/Agent.ts"
 import type { Service as Backend } from "../core/Backend.ts"
 import type { BackendError } from "../core/BackendError.ts"
@@ -104,6 +106,11 @@ export interface Options<R = never> {
    * give it its meaning. The first is the default. Default: none.
    */
   readonly modes?: ReadonlyArray<string> | undefined
+  /**
+   * Levels of thinking that an input may choose for its thread, for agents without a model of their own. A model takes its
+   * nearest one. Default: none.
+   */
+  readonly thinking?: ReadonlyArray<"off" | "low" | "medium" | "high" | "xhigh" | "max"> | undefined
 }
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
@@ -114,27 +121,31 @@ type Needs<Agents extends Readonly<Record<string, AnyAgent>>> = Exclude<
   Journal | Caller | Scope.Scope
 >
 
-/** Makes models when they are asked for. A model lasts as long as the server. A failed one is tried again. */
+/**
+ * Makes models when they are asked for, each once, also for runs that begin at once. A model lasts as long as the server.
+ * A failed one closes its resources, and is tried again.
+ */
 const makeModels = Effect.fnUntraced(function* <R>() {
   const context = yield* Effect.context<R>()
   const scope = yield* Effect.scope
   return (model: Layer.Layer<ChatModel, unknown, R>): Effect.Effect<ChatModelService, unknown> => {
     let service: ChatModelService | undefined
-    return Effect.suspend(() =>
-      service === undefined
-        ? Layer.buildWithScope(model, scope).pipe(
-            Effect.provideContext(context),
-            Effect.map((services) => (service = Context.get(services, ChatModel)))
-          )
-        : Effect.succeed(service)
-    )
+    const build = Effect.gen(function* () {
+      const own = yield* Scope.fork(scope)
+      const services = yield* Effect.onError(Layer.buildWithScope(model, own), (cause) =>
+        Scope.close(own, Exit.failCause(cause))
+      )
+      return (service = Context.get(services, ChatModel))
+    }).pipe(Effect.provideContext(context))
+    const alone = Semaphore.makeUnsafe(1).withPermits(1)
+    return alone(Effect.suspend(() => (service === undefined ? build : Effect.succeed(service))))
   }
 })
 
 /** Reads the options that both layers have. */
 const readSettings = Effect.fnUntraced(function* <R>(
   agents: Readonly<Record<string, AnyAgent>>,
-  { keep = 1 << 20, limit = 1_000, models = {}, modes = [], tenantLimit = limit }: Options<R>
+  { keep = 1 << 20, limit = 1_000, models = {}, modes = [], tenantLimit = limit, thinking = [] }: Options<R>
 ) {
   const build = yield* makeModels<R>()
   return {
@@ -143,6 +154,7 @@ const readSettings = Effect.fnUntraced(function* <R>(
     limits: { all: limit, tenant: tenantLimit },
     models: Object.fromEntries(Object.entries(models).map(([name, one]) => [name, build(one)])),
     modes,
+    thinking,
     base: yield* SessionStore,
     mailbox: Mailbox.make((yield* Storage).table("mailbox")),
     active: new Map<string, number>()
@@ -181,7 +193,7 @@ const refuseLayerCluster = makeLayerCheck("Server.layerCluster", shapes.serverLa
  */
 export const layerCluster = <const Agents extends Readonly<Record<string, AnyAgent>>, R = never>(
   agents: Agents,
-  options?: Pick<Options<R>, "keep" | "limit" | "models" | "modes" | "tenantLimit">
+  options?: Pick<Options<R>, "keep" | "limit" | "models" | "modes" | "tenantLimit" | "thinking">
 ): Layer.Layer<Runs, never, Sharding | SessionStore | Storage | Needs<Agents> | Exclude<R, Scope.Scope>> =>
   refuseLayerCluster(options) ??
   Layer.unwrap(

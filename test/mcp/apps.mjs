@@ -1,8 +1,9 @@
 // A server with an interface (MCP Apps): its page is the file of its first argument, and its origins are the second one.
+// With the third one, `listed` or `endless`, the origins are in its list of resources alone, whose pages have one each.
 import { readFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 
-const [, , file, origins = "[]"] = process.argv
+const [, , file, origins = "[]", listing = "read"] = process.argv
 const say = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`)
 const inputSchema = { type: "object" }
 const ui = { resourceUri: "ui://shop/view" }
@@ -15,6 +16,11 @@ const tools = [
   { name: "secret", description: "For models", inputSchema, annotations, _meta: { ui: { visibility: ["model"] } } }
 ]
 
+const metaOf = () => {
+  const connectDomains = JSON.parse(origins)
+  return { ui: { csp: { connectDomains, resourceDomains: connectDomains } } }
+}
+
 const answer = ({ method, params }) => {
   switch (method) {
     case "initialize":
@@ -26,11 +32,18 @@ const answer = ({ method, params }) => {
       }
     case "tools/list":
       return { tools }
-    case "resources/list":
-      return { resources: [] }
+    case "resources/list": {
+      if (listing === "read") return { resources: [] }
+      const page = Number(params?.cursor ?? 0)
+      const last = page === 2 ? { uri: ui.resourceUri, name: "view", _meta: metaOf() } : undefined
+      const isEnd = listing === "listed" && page === 3
+      return {
+        resources: [last ?? { uri: `ui://shop/${page}`, name: `${page}` }],
+        ...(isEnd ? {} : { nextCursor: String(page + 1) })
+      }
+    }
     case "resources/read": {
-      const connectDomains = JSON.parse(origins)
-      const _meta = { ui: { csp: { connectDomains, resourceDomains: connectDomains } } }
+      const _meta = listing === "read" ? metaOf() : undefined
       const text = readFileSync(file, "utf8")
       return { contents: [{ uri: params.uri, mimeType: "text/html;profile=mcp-app", text, _meta }] }
     }

@@ -37,13 +37,14 @@ const makeAgents = (gate: Effect.Effect<void>) => {
   return { helper, other: Agent.make({ name: "other", description: "Does other things", prompt: "" }) }
 }
 
-const model = TestChatModel.reactive(({ messages }) => {
+const model = TestChatModel.reactive(({ messages, parameters }) => {
   const last = messages.at(-1)
   const said = last === undefined ? "" : Message.text(last)
   if (last?.role === "tool") return TestChatModel.text(`Result: ${said}`, { chunkSize: 3 })
   if (said.startsWith("pay")) return TestChatModel.calls([{ name: "pay", arguments: { n: 7 } }])
   if (said.startsWith("wait")) return TestChatModel.calls([{ name: "wait", arguments: {} }])
   if (said.startsWith("mode")) return TestChatModel.calls([{ name: "mode", arguments: {} }])
+  if (said.startsWith("think")) return TestChatModel.text(`Thinking is ${String(parameters["thinking"])}.`)
   if (said.startsWith("hang")) return TestChatModel.hangAfter("One moment")
   return TestChatModel.text(`You said **${said}**.`, { chunkSize: 3 })
 })
@@ -61,7 +62,9 @@ const makeServer = Effect.fnUntraced(function* (
     const scope = yield* Scope.make()
     const models = { careful: TestChatModel.reactive(() => "Careful words.") }
     const modes = ["auto-edit", "ask", "plan"]
-    const runs = Layer.fresh(Server.layer(makeAgents(gate), { models, modes }).pipe(Layer.provide(model)))
+    const runs = Layer.fresh(
+      Server.layer(makeAgents(gate), { models, modes, thinking: ["low", "high"] }).pipe(Layer.provide(model))
+    )
     const app = Server.http({ page, ...options }).pipe(
       Layer.provide(runs),
       Layer.provideMerge(Server.loopback({ token }))
@@ -201,6 +204,24 @@ describe("the page of a server", () => {
       yield* steps(() => other.getByLabel("Model").selectOption(""))
       yield* say(other, "second")
       yield* waitForText(other, "You said")
+    })
+  )
+
+  live(
+    "thinks as much as was chosen for the thread, also for another tab",
+    Effect.gen(function* () {
+      const server = yield* makeServer()
+      const page = yield* open(yield* server.address)
+      const chooser = page.locator("label", { hasText: "Thinking: " }).locator("select")
+      yield* steps(() => chooser.waitFor())
+      yield* steps(() => chooser.selectOption("high"))
+      yield* say(page, "think")
+      yield* waitForText(page, "Thinking is high.")
+      const other = yield* steps(() => page.context().newPage())
+      yield* steps(() => other.goto(page.url()))
+      yield* steps(() => other.locator("select option:checked", { hasText: "high" }).waitFor({ state: "attached" }))
+      yield* say(other, "think again")
+      yield* steps(() => other.getByText("Thinking is high.").nth(1).waitFor())
     })
   )
 

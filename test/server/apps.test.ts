@@ -80,11 +80,26 @@ describe("apps of MCP servers", () => {
     })
   )
 
-  live(
-    "call tools of their own server through the gates of the agent, and the thread tells so",
+  for (const [listing, allowed] of [
+    ["listed", ["https://api.example.com"]],
+    ["endless", []]
+  ] as const) {
+    live(
+      `reach what a later page of their server's list of resources says: ${listing}`,
+      Effect.gen(function* () {
+        const { options, runs } = yield* makeShop("<p>Shop</p>", ["https://api.example.com"], listing)
+        const url = yield* serve(runs, options)
+        yield* start(url)
+        const app = yield* ask(`${url}/threads/t/app?call=${yield* callOf(url)}`)
+        assert.deepStrictEqual([app.status, app.at("origins")], [200, allowed])
+      })
+    )
+  }
+
+  const gated = (isClustered: boolean) =>
     Effect.gen(function* () {
-      const { options, requests, runs } = yield* makeShop("<p>Shop</p>")
-      const url = yield* serve(runs, options)
+      const { clusteredRuns, options, requests, runs } = yield* makeShop("<p>Shop</p>")
+      const url = yield* serve(isClustered ? clusteredRuns : runs, options)
       yield* start(url)
       const call = yield* callOf(url)
       const asked = requests.length
@@ -126,5 +141,7 @@ describe("apps of MCP servers", () => {
       assert.isTrue(requests.at(-1)?.messages.some(({ role, id }) => role === "tool" && id !== ""))
       assert.notInclude(requests.at(-1)?.tools.map(({ name }) => name) ?? [], "shop__refresh")
     })
-  )
+
+  live("call tools of their own server through the gates of the agent, and the thread tells so", gated(false))
+  live("do the same on a cluster", gated(true))
 })

@@ -158,8 +158,8 @@ export const makeObserve =
                 if (repeats?.isPast === true) repeats = undefined
                 return !isRepeat
               })
-              const told = fresh.map(({ frame }) => frame)
-              if (Arr.isReadonlyArrayNonEmpty(told)) return told
+              const frames = fresh.map(({ frame }) => frame)
+              if (Arr.isReadonlyArrayNonEmpty(frames)) return frames
               continue
             }
             const isOver = !follow && !(yield* isAtWork(registry, baseId))

@@ -65,7 +65,10 @@ export const listAgents = (agents: Registry["agents"]): ReadonlyArray<AgentInfo>
   Object.entries(agents).map(([name, { description }]) => ({ name, ...(description === "" ? {} : { description }) }))
 
 /** The settings of runs, with the mail at work by tenant. */
-export type Settings = Pick<Registry, "active" | "agents" | "base" | "keep" | "limits" | "mailbox" | "models" | "modes">
+export type Settings = Pick<
+  Registry,
+  "active" | "agents" | "base" | "keep" | "limits" | "mailbox" | "models" | "modes" | "thinking"
+>
 
 /** Makes the place of threads at work, which ends with its scope. */
 export const makeRegistry = Effect.fnUntraced(function* (
@@ -99,6 +102,7 @@ export const serviceOf = (registry: Registry): Runs["Service"] => ({
   agents: listAgents(registry.agents),
   models: Object.keys(registry.models),
   modes: registry.modes,
+  thinking: registry.thinking,
   start: makeStart(registry),
   decide: makeDecide(registry),
   steer: makeSteer(registry),

@@ -78,6 +78,11 @@ export interface Input {
    */
   readonly mode?: string | null | undefined
   /**
+   * The level of thinking of the thread from its next run on; `null` is the model's own. Default: the choice of an earlier
+   * input.
+   */
+  readonly thinking?: string | null | undefined
+  /**
    * The call of an interface (MCP Apps) that the input stands for. Its run makes the call in place of the model's first turn,
    * through all gates of the agent, and the model is not asked. For agents without a model of their own. Default: none.
    */
@@ -96,6 +101,8 @@ export class Runs extends Context.Service<
     readonly models: ReadonlyArray<string>
     /** The names of the modes that an input may choose. The first is the default. */
     readonly modes: ReadonlyArray<string>
+    /** The levels of thinking that an input may choose. */
+    readonly thinking: ReadonlyArray<string>
     /** Takes an input. It is stored when this returns, and its run begins after those before it. */
     readonly start: (thread: ThreadRef, input: Input) => Effect.Effect<Acceptance, RunsError | SessionError>
     /**

@@ -31,9 +31,11 @@ export const serverClientMake = "url:s;token?:~effect/Redacted~"
 export const serverHttp =
   "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['a2a''agUi''aiSdk''langGraph''openAi'];rate?:n;files?:f;apps?:f"
 
-export const serverLayer = "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b;models?:<~effect/Layer~>;modes?:[s]"
+export const serverLayer =
+  "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b;models?:<~effect/Layer~>;modes?:[s];thinking?:['high''low''max''medium''off''xhigh']"
 
-export const serverLayerCluster = "keep?:n;limit?:n;tenantLimit?:n;models?:<~effect/Layer~>;modes?:[s]"
+export const serverLayerCluster =
+  "keep?:n;limit?:n;tenantLimit?:n;models?:<~effect/Layer~>;modes?:[s];thinking?:['high''low''max''medium''off''xhigh']"
 
 export const serverLoopback = "token?:~effect/Redacted~;tenant?:s"
 

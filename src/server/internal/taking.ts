@@ -137,7 +137,7 @@ const checkChoice = (
 
 /** Takes inputs. */
 export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
-  Effect.fnUntraced(function* (thread, { agent, busy, call, id = makeId(), input, mode, model }) {
+  Effect.fnUntraced(function* (thread, { agent, busy, call, id = makeId(), input, mode, model, thinking }) {
     const named = yield* openThread(thread)
     if (!Object.hasOwn(registry.agents, agent)) {
       return yield* refuse(
@@ -148,6 +148,7 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
     }
     yield* checkChoice("model", model, Object.keys(registry.models), thread)
     yield* checkChoice("mode", mode, registry.modes, thread)
+    yield* checkChoice("level of thinking", thinking, registry.thinking, thread)
     const problem = nameProblem(id, 255)
     if (problem !== undefined) return yield* refuse("InvalidInput", thread.id, `the id of the input: ${problem}`)
     const message = { ...toMessage(input, id), ...defined({ source: call === undefined ? undefined : sourceOf(call) }) }
@@ -174,7 +175,7 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
     if (busy === "refuse" && isBusy(registry.works.get(named.baseId))) {
       return yield* refuse("Busy", thread.id, "a run is at work on the thread; wait for its end, or steer it")
     }
-    if (model !== undefined || mode !== undefined) yield* keepChoices(named.store, thread.id, { model, mode })
+    yield* keepChoices(named.store, thread.id, { model, mode, thinking })
     const modeName = mode === undefined && Option.isSome(info) ? choicesIn(info.value.metadata).mode : mode
     const isDone = Effect.gen(function* () {
       const now = yield* orNothing(named.store.leaf(thread.id), nowhere)

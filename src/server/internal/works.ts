@@ -8,7 +8,13 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Agent from "../../core/Agent.ts"
 import type { AgentEvent } from "../../core/AgentEvent.ts"
-import { absent, ChatModel, type Service as ChatModelService } from "../../core/ChatModel.ts"
+import {
+  absent,
+  ChatModel,
+  type ModelRequest,
+  type Service as ChatModelService,
+  turnPurpose
+} from "../../core/ChatModel.ts"
 import { Journal } from "../../core/Journal.ts"
 import { type HumanMessage, makeId } from "../../core/Message.ts"
 import type { Leaf, NewEntry, Service } from "../../core/SessionStore.ts"
@@ -50,6 +56,8 @@ export interface Registry {
   readonly models: Readonly<Record<string, Effect.Effect<ChatModelService, unknown>>>
   /** The modes that an input may choose. The first is the default. */
   readonly modes: ReadonlyArray<string>
+  /** The levels of thinking that an input may choose. */
+  readonly thinking: ReadonlyArray<string>
   /** Bytes of events that are kept of a thread at work. */
   readonly keep: number
   /** Runs and inputs that wait, at most: of all tenants, and of each. */
@@ -220,9 +228,21 @@ const readCaller = ({ base }: Registry, { push, threadId }: Mail): Effect.Effect
         () => undefined
       )
 
+/** Makes a model think as much as the inputs of a thread chose, in turns of the conversation. */
+const thinkingModel = (model: ChatModelService, thinking: string): ChatModelService => ({
+  ...model,
+  makeSession: Effect.map(model.makeSession, (session) => ({
+    ...session,
+    nextTurn: (request: ModelRequest) =>
+      session.nextTurn(
+        request.purpose === turnPurpose ? { ...request, parameters: { ...request.parameters, thinking } } : request
+      )
+  }))
+})
+
 /** Gives the services of a run: who asks, and the mode and the model of the thread. An input has the mode of its time. */
 const servicesOf = Effect.fnUntraced(function* (registry: Registry, mail: Mail) {
-  const { base, context, models, modes } = registry
+  const { base, context, models, modes, thinking } = registry
   const { call, id, mode: ofInput, principal, push, threadId } = mail
   const choices = yield* readChoices(base, threadId)
   const wanted = push._tag === "Input" ? ofInput : choices.mode
@@ -230,15 +250,15 @@ const servicesOf = Effect.fnUntraced(function* (registry: Registry, mail: Mail) 
   const services = Context.add(Context.add(context, Caller, principal), Mode, mode)
   const name = choices.model
   const model = name !== undefined && Object.hasOwn(models, name) ? models[name] : undefined
-  const caller = yield* readCaller(registry, mail)
-  if (caller !== undefined) {
-    const real = yield* model ?? Effect.succeed(Context.getOrElse(context, ChatModel, () => absent))
-    return Context.add(services, ChatModel, callingModel(real, call, id)).pipe(Context.add(Calling, caller))
-  }
-  if (model !== undefined) return Context.add(services, ChatModel, yield* model)
-  if (name !== undefined)
+  if (name !== undefined && model === undefined)
     yield* Effect.logWarning("The model of a thread is not offered any more: its run has the default")
-  return services
+  const caller = yield* readCaller(registry, mail)
+  const level = thinking.find((one) => one === choices.thinking)
+  if (model === undefined && caller === undefined && level === undefined) return services
+  const plain = model === undefined ? Context.getOrElse(context, ChatModel, () => absent) : yield* model
+  const real = level === undefined ? plain : thinkingModel(plain, level)
+  if (caller === undefined) return Context.add(services, ChatModel, real)
+  return Context.add(services, ChatModel, callingModel(real, call, id)).pipe(Context.add(Calling, caller))
 })
 
 /** Tells listeners of settled mail, before it is gone. */

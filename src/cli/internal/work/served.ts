@@ -91,6 +91,9 @@ const allModes = ["yolo", "auto-edit", "ask", "plan"] as const
 const modesOf = ({ isDemo, settings }: Context): ReadonlyArray<Approvals> =>
   isDemo ? [] : allModes.slice(allModes.indexOf(settings.approvals?.value ?? "ask"))
 
+/** The levels of thinking of threads. A model takes its nearest one. */
+const levels = ["off", "low", "medium", "high", "xhigh", "max"] as const
+
 /** The model of the run at work. */
 const modelNow = Effect.map(
   Effect.serviceOption(ChatModel),
@@ -158,11 +161,12 @@ export const openRuns = Effect.fnUntraced(function* (given: Context) {
     Agent.provide(given.isDemo ? refusing : deciding(app, mode))
   )
   const models = yield* modelsOf(given, app)
+  const thinking = given.isDemo ? [] : levels
   const agents = { [app.name]: agent }
   const own: Layer.Layer<Server.Runs, Failure | Server.RunsError, ChatModel | SessionStore | Storage.Storage> =
     cluster === undefined
-      ? Server.layer(agents, { takeOver: database === undefined, models, modes })
-      : Layer.provide(Server.layerCluster(agents, { models, modes }), cluster)
+      ? Server.layer(agents, { takeOver: database === undefined, models, modes, thinking })
+      : Layer.provide(Server.layerCluster(agents, { models, modes, thinking }), cluster)
   const runs = own.pipe(Layer.provide([webhooks, Layer.succeedContext(model)]), Layer.provideMerge(storage))
   const files = ContextOf.get(machine, Backend)
   return {

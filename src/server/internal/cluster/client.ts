@@ -48,7 +48,8 @@ export const make = Effect.fnUntraced(function* ({
   base,
   mailbox,
   models,
-  modes
+  modes,
+  thinking
 }: Settings): Effect.fn.Return<Runs["Service"], never, Sharding.Sharding | Scope.Scope> {
   const client = yield* ThreadEntity.client
   const { isShutdown } = yield* Sharding.Sharding
@@ -89,9 +90,10 @@ export const make = Effect.fnUntraced(function* ({
     agents: listAgents(agents),
     models: Object.keys(models),
     modes,
-    start: (thread, { agent, busy, call, id = makeId(), input, mode, model }) =>
+    thinking,
+    start: (thread, { agent, busy, call, id = makeId(), input, mode, model, thinking }) =>
       ask(thread, (to, name) =>
-        to.Start({ ...name, input: { agent, input, id, ...defined({ busy, call, mode, model }) } })
+        to.Start({ ...name, input: { agent, input, id, ...defined({ busy, call, mode, model, thinking }) } })
       ),
     decide: (thread, decisions) => ask(thread, (to, name) => to.Decide({ ...name, decisions })),
     steer: (thread, input) => withoutStore(ask(thread, (to, name) => to.Steer({ ...name, input }))),

@@ -21,6 +21,7 @@ const Input = Schema.Struct({
   id: Schema.String,
   model: Schema.optionalKey(Schema.NullOr(Schema.String)),
   mode: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  thinking: Schema.optionalKey(Schema.NullOr(Schema.String)),
   call: Schema.optionalKey(AppCall),
   busy: Schema.optionalKey(Schema.Literals(["queue", "refuse"]))
 })

@@ -19,6 +19,7 @@ import { nameThread } from "../posting.ts"
 import { chooseAgent } from "./agents.ts"
 import { decideOn } from "./deciding.ts"
 import { type RunPlace, findRun, isAtWork } from "./finding.ts"
+import { hostOf } from "./guard.ts"
 import { readTranscript } from "./messages.ts"
 import { type Failure, Problem, toProblem } from "./problem.ts"
 import { json, openRoute, type Route, route, type TenantCall } from "./route.ts"
@@ -315,7 +316,7 @@ const card = openRoute({
   path: "/.well-known/agent-card.json",
   summary: "Describes the agents for A2A.",
   handle: ({ door, request }) => {
-    const host = request.headers["host"] ?? "localhost"
+    const host = hostOf(request)
     const { agents } = door.runs
     const [first] = agents
     return Effect.succeed(

@@ -36,6 +36,10 @@ export const make = ({ hosts = loopback, maxBody = 8 << 20, origins = [] }: Guar
   maxBody
 })
 
+/** Gives the host that a request names. Requests of a Web handler may have it in their address alone. */
+export const hostOf = ({ headers, originalUrl }: HttpServerRequest): string =>
+  (headers["host"] ?? /^https?:\/\/([^/?#]*)/iu.exec(originalUrl)?.[1] ?? "").toLowerCase()
+
 /** Gives the name without its port. */
 const nameOf = (host: string): string => host.replace(/:\d*$/, "")
 
@@ -52,14 +56,23 @@ const isEmpty = ({ headers }: HttpServerRequest): boolean =>
   headers["transfer-encoding"] === undefined &&
   (headers["content-length"] ?? "0") === "0"
 
+/** Reports whether the request names several hosts. A server in front of this one may have looked at another one. */
+const hasManyHosts = ({ source }: HttpServerRequest): boolean => {
+  const raw: unknown = "rawHeaders" in source ? source.rawHeaders : undefined
+  if (!Array.isArray(raw)) return false
+  let count = 0
+  for (let at = 0; at < raw.length; at += 2) if (String(raw[at]).toLowerCase() === "host") count++
+  return count > 1
+}
+
 /**
  * Checks the host, the origin and the type of the body, in this order. `isBare` is the mark of a route whose clients send
  * no body and no type.
  */
 export const check = (guard: Guard, request: HttpServerRequest, isBare = false): Problem | undefined => {
   const { headers, method } = request
-  const host = headers["host"]?.toLowerCase() ?? ""
-  if (!guard.hosts.has(host) && !guard.hosts.has(nameOf(host))) {
+  const host = hostOf(request)
+  if (hasManyHosts(request) || (!guard.hosts.has(host) && !guard.hosts.has(nameOf(host)))) {
     return new Problem({
       status: 421,
       code: "Host",

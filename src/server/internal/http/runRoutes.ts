@@ -34,18 +34,19 @@ export const Start = Schema.Struct({
   id: Schema.optionalKey(Schema.String),
   busy: Schema.optionalKey(Schema.Literals(["queue", "refuse"])),
   model: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  mode: Schema.optionalKey(Schema.NullOr(Schema.String))
+  mode: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  thinking: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
 
 /** Takes an input. */
 export const startRun = Effect.fnUntraced(function* (
   call: TenantCall,
-  { agent, busy, id = makeId(), input, mode, model }: typeof Start.Type
+  { agent, busy, id = makeId(), input, mode, model, thinking }: typeof Start.Type
 ): Effect.fn.Return<{ runId: string; position: string; isNew: boolean }, Failure> {
   const { runs } = call.door
   const thread = yield* call.thread
   if (runs.agents.some(({ name }) => name === agent)) yield* nameThread(call, thread.id, titleOf(input))
-  const run = yield* runs.start(thread, { agent, input: toMessage(input), id, busy, mode, model })
+  const run = yield* runs.start(thread, { agent, input: toMessage(input), id, busy, mode, model, thinking })
   return { runId: run.id, position: run.position, isNew: run.isNew }
 })
 

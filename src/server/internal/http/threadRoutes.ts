@@ -19,13 +19,14 @@ const agents = route({
   method: "GET",
   path: "/agents",
   summary:
-    "Lists the agents of the server, the models and the modes to choose from, and tells whether it shows files of threads.",
+    "Lists the agents of the server, the models, the modes and the levels of thinking to choose from, and tells whether it shows files of threads.",
   handle: ({ door }) =>
     Effect.succeed(
       json({
         agents: door.runs.agents,
         ...(door.runs.models.length > 0 ? { models: door.runs.models } : {}),
         ...(door.runs.modes.length > 0 ? { modes: door.runs.modes } : {}),
+        ...(door.runs.thinking.length > 0 ? { thinking: door.runs.thinking } : {}),
         ...(door.hasFiles ? { files: true } : {}),
         ...(door.hasApps ? { apps: true } : {})
       })
