@@ -405,9 +405,11 @@ const readPayload = Schema.decodeUnknownOption(Payload)
 const answerOf = ({ payload, status }: NonNullable<(typeof Body.Type)["resume"]>[number], request: Request): Answer => {
   if (status === "cancelled") return { isApproved: false, text: "cancelled" }
   if (request.answer !== undefined && payload !== undefined) return { isApproved: true, value: payload }
+  if (payload === undefined || payload === null) return { isApproved: true }
   const decoded = readPayload(payload)
-  const { approved = true, arguments: edited, reason } = decoded._tag === "Some" ? decoded.value : {}
-  return { isApproved: approved, ...defined({ text: reason, arguments: edited }) }
+  const { approved, arguments: edited, reason } = decoded._tag === "Some" ? decoded.value : {}
+  // An answer that can't be read, such as one with a misspelt key, approves nothing.
+  return { isApproved: approved ?? edited !== undefined, ...defined({ text: reason, arguments: edited }) }
 }
 
 /** Reads a `RunAgentInput`. Only the last message of the user counts, or the answers to interrupts: the rest is in the thread. */

@@ -123,6 +123,8 @@ describe("apps of MCP servers", () => {
       assert.strictEqual(state.at("state"), "waiting")
       assert.deepStrictEqual(state.at("pending", 0, "arguments"), { n: 2 })
       assert.strictEqual((yield* callApp(url, call, "refresh", "d")).status, 409)
+      const stolen = { call, agent: "helper", tool: "refresh", arguments: {}, id: "e" }
+      assert.strictEqual((yield* ask(`${url}/threads/t/app`, { token: "token-of-eve", body: stolen })).status, 404)
       const decisions = [{ _tag: "Approve", id: state.at("pending", 0, "id") }]
       yield* ask(`${url}/threads/t/decisions`, { body: { decisions } })
       yield* ask(`${url}/threads/t/events`)

@@ -109,6 +109,10 @@ const parse = (block: string): { frame: Server.Frame | undefined; isBeat: boolea
   return { frame: undefined, isBeat: true }
 }
 
+/** The frames of a whole response. */
+export const framesIn = (text: string): ReadonlyArray<Server.Frame> =>
+  text.split("\n\n").flatMap((block) => parse(block).frame ?? [])
+
 /** Reads frames until the server ends the response, or `isEnough` after some frame; both leave. */
 export const readFrames = (
   url: string,

@@ -1,5 +1,6 @@
 /** Hostile clients on real sockets: smuggled requests, slow ones, frames that are none, decisions that come again. */
 import { spawn } from "node:child_process"
+import { get, type IncomingMessage } from "node:http"
 import { connect, type Socket } from "node:net"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
@@ -12,7 +13,8 @@ import { MemorySessions } from "effect-deepagents/sessions"
 import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { scaled } from "../scale.ts"
-import { ask, readFrames, serve } from "./door.ts"
+import { ask, framesIn, readFrames, serve } from "./door.ts"
+import { read, shown } from "./reader.ts"
 
 let paid = 0
 const pay = Tool.make("pay", {
@@ -246,6 +248,48 @@ describe("slow clients", () => {
       yield* ask(`${url}/threads/t/runs`, { body: { agent: "helper", input: "Hi" } })
       assert.include((yield* Effect.timeout(ask(`${url}/threads/t/events`), "10 seconds")).text, "Hello, Hi.")
     })
+  )
+})
+
+describe("a reader that does not read", () => {
+  const count = scaled(96)
+  it.live(
+    `slows none of ${count} runs, and has all of the thread in the end, from the store`,
+    () =>
+      Effect.gen(function* () {
+        const long = TestChatModel.reactive(() => TestChatModel.text("sixcha".repeat(5_000), { chunkSize: 6 }))
+        const url = yield* serve(Server.layer({ helper }, { keep: 1 << 16 }).pipe(Layer.provide(long)))
+        const runs = Array.from({ length: count }, (_, index) => String(index))
+        const start = (id: string) => ask(`${url}/threads/t/runs`, { body: { agent: "helper", input: "Go on", id } })
+        yield* start("first")
+        const reader = yield* Effect.callback<IncomingMessage>((resume) => {
+          const headers = { authorization: "Bearer token-of-ada" }
+          get(`${url}/threads/t/events?follow=true`, { headers, agent: false }, (response) => {
+            response.pause()
+            resume(Effect.succeed(response))
+          })
+        })
+        // More than the buffers of the connection hold. Somebody else reads, and is told of each end.
+        for (const id of runs) {
+          yield* start(id)
+          assert.include((yield* ask(`${url}/threads/t/events`)).text, `"id":"input:${id}"`)
+        }
+        const whole = shown(read((yield* readFrames(`${url}/threads/t/events`)).frames))
+        assert.strictEqual(whole.end, "RunCompleted completed")
+        let text = ""
+        reader.setEncoding("utf8").on("data", (piece) => (text += String(piece)))
+        reader.resume()
+        const last = `"id":"input:${runs.at(-1)}"`
+        const isEnd = () =>
+          text.endsWith("\n\n") &&
+          text.includes(last) &&
+          text.lastIndexOf('"_tag":"RunCompleted"') > text.lastIndexOf(last)
+        while (!isEnd()) yield* Effect.sleep("50 millis")
+        reader.destroy()
+        assert.include(text, "event: reset")
+        assert.deepStrictEqual(shown(read(framesIn(text))), whole)
+      }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services))),
+    120_000
   )
 })
 

@@ -20,7 +20,7 @@ import * as Owner from "./owner.ts"
 import * as Position from "./position.ts"
 import type { Runs, RunsError, Acceptance } from "./service.ts"
 import { type NamedThread, namedBy, type ThreadRef } from "./tenant.ts"
-import { count, decidedIn, enqueue, isBusy, isFull, nowhere, refuse, type Registry } from "./works.ts"
+import { count, decidedIn, enqueue, forget, isBusy, isFull, nowhere, refuse, type Registry, workOf } from "./works.ts"
 
 const isSame = (left: Message, right: Message): boolean =>
   canonical(JSON.parse(JSON.stringify(left.content))) === canonical(JSON.parse(JSON.stringify(right.content)))
@@ -135,6 +135,37 @@ const checkChoice = (
   return Effect.fail(refuse("InvalidInput", id, `there is no such ${what}.${didYouMean(name, offered)} ${offers}`))
 }
 
+/** Announces an input, so that inputs at the same time know of it. Fails if the thread is busy and the input does not wait. */
+const announce = (
+  registry: Registry,
+  { baseId }: NamedThread,
+  thread: ThreadRef,
+  { busy, id }: { readonly id: string; readonly busy: "queue" | "refuse" | undefined }
+) =>
+  Effect.suspend(() => {
+    const work = workOf(registry, baseId)
+    const isFirst = !isBusy(work) && [...work.coming].every((other) => other === id)
+    if (busy === "refuse" && !isFirst) {
+      forget(registry, baseId, work)
+      return Effect.fail(refuse("Busy", thread.id, "a run is at work on the thread; wait for its end, or steer it"))
+    }
+    work.coming.add(id)
+    return Effect.succeed(work)
+  })
+
+/** Finds the message of an input that was taken: in the mail, or in the thread. */
+const findMessage = Effect.fnUntraced(function* (
+  { mailbox }: Registry,
+  { baseId, store }: NamedThread,
+  threadId: string,
+  id: string
+) {
+  const mail = yield* mailbox.get(baseId, id)
+  if (mail?.push._tag === "Input") return mail.push.message
+  const { checkpoint } = yield* loadThread(store, threadId)
+  return checkpoint?.messages.find((one) => one.id === `input:${id}`)
+})
+
 /** Takes inputs. */
 export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
   Effect.fnUntraced(function* (thread, { agent, busy, call, id = makeId(), input, mode, model, thinking }) {
@@ -172,10 +203,6 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
         }
       }
     }
-    if (busy === "refuse" && isBusy(registry.works.get(named.baseId))) {
-      return yield* refuse("Busy", thread.id, "a run is at work on the thread; wait for its end, or steer it")
-    }
-    yield* keepChoices(named.store, thread.id, { model, mode, thinking })
     const modeName = mode === undefined && Option.isSome(info) ? choicesIn(info.value.metadata).mode : mode
     const isDone = Effect.gen(function* () {
       const now = yield* orNothing(named.store.leaf(thread.id), nowhere)
@@ -184,13 +211,25 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
       return checkpoint?.messages.some((one) => one.id === message.id) === true
     })
     const push = { _tag: "Input", message } as const
-    return yield* take(
-      registry,
-      thread,
-      named,
-      { agent, id, push, ...defined({ call, mode: modeName ?? undefined }) },
-      isDone
+    const mailbag = { agent, id, push, ...defined({ call, mode: modeName ?? undefined }) }
+    const takeInput = Effect.gen(function* () {
+      yield* keepChoices(named.store, thread.id, { model, mode, thinking })
+      return yield* take(registry, thread, named, mailbag, isDone)
+    })
+    const receipt = yield* Effect.acquireUseRelease(
+      announce(registry, named, thread, { id, busy }),
+      () => takeInput,
+      (work) =>
+        Effect.sync(() => {
+          work.coming.delete(id)
+          forget(registry, named.baseId, work)
+        })
     )
+    if (receipt.isNew) return receipt
+    // Another input with this id came at the same time.
+    const other = yield* findMessage(registry, named, thread.id, id)
+    if (other !== undefined) yield* checkSame(other, message, thread)
+    return receipt
   })
 
 /** The agent of the last run of a thread, by its name in the layer. */
@@ -232,11 +271,15 @@ export const makeDecide = (registry: Registry): Runs["Service"]["decide"] =>
   Effect.fnUntraced(function* (thread, decisions) {
     const named = yield* openThread(thread)
     const { id: by, roles } = thread.principal
-    // The principal decides. A name in the decision does not count.
-    const signed = decisions.map(({ at: _, by: __, byProgram: ___, rule: ____, ...decision }): Decision => ({
-      ...decision,
-      by: { id: by, roles }
-    }))
+    // The principal decides. A name in the decision does not count, nor a second decision on the same request.
+    const decided = new Set<string>()
+    const isFirst = ({ id }: Decision): boolean => !decided.has(id) && decided.add(id).has(id)
+    const signed = decisions
+      .filter(isFirst)
+      .map(({ at: _, by: __, byProgram: ___, rule: ____, ...decision }): Decision => ({
+        ...decision,
+        by: { id: by, roles }
+      }))
     const pending = yield* readPending(named, thread.id)
     for (const decision of signed) {
       const request = pending.find(({ id }) => id === decision.id)

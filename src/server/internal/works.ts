@@ -39,6 +39,8 @@ export interface Work {
   readonly log: Log.Log
   /** The mail that is at work or waits, in order. */
   readonly queue: Array<Mail>
+  /** The ids of the inputs that are on their way into the queue. */
+  readonly coming: Set<string>
   handle: Agent.Handle<unknown, unknown> | undefined
   isBegun: boolean
   isCancelled: boolean
@@ -103,14 +105,23 @@ export const isFull = ({ active, limits }: Registry, tenant: string): boolean =>
 export const workOf = ({ works }: Registry, baseId: string): Work => {
   const current = works.get(baseId)
   if (current !== undefined) return current
-  const work = { log: Log.make(), queue: [], handle: undefined, isBegun: false, isCancelled: false, undelivered: [] }
+  const work = {
+    log: Log.make(),
+    queue: [],
+    coming: new Set<string>(),
+    handle: undefined,
+    isBegun: false,
+    isCancelled: false,
+    undelivered: []
+  }
   works.set(baseId, work)
   return work
 }
 
 /** Forgets a thread without runs and readers. */
 export const forget = ({ works }: Registry, baseId: string, work: Work): void => {
-  const isUsed = work.queue.length > 0 || work.log.readers.size > 0 || work.undelivered.length > 0
+  const isUsed =
+    work.queue.length > 0 || work.coming.size > 0 || work.log.readers.size > 0 || work.undelivered.length > 0
   if (!isUsed && works.get(baseId) === work) works.delete(baseId)
 }
 
