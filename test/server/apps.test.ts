@@ -144,6 +144,41 @@ describe("apps of MCP servers", () => {
       assert.notInclude(requests.at(-1)?.tools.map(({ name }) => name) ?? [], "shop__refresh")
     })
 
+  live(
+    "have their call done by the next process, when it waits for a decision or was cut off, and without the model",
+    Effect.gen(function* () {
+      const { options, requests, runs } = yield* makeShop("<p>Shop</p>")
+      const [call, asked] = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const url = yield* serve(runs, options)
+          yield* start(url)
+          const call = yield* callOf(url)
+          assert.strictEqual((yield* callApp(url, call, "buy", "c", { n: 2 })).status, 202)
+          yield* ask(`${url}/threads/t/events`)
+          return [call, requests.length] as const
+        })
+      )
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const url = yield* serve(runs, options)
+          const decisions = [{ _tag: "Approve", id: (yield* ask(`${url}/threads/t/state`)).at("pending", 0, "id") }]
+          while ((yield* ask(`${url}/threads/t/decisions`, { body: { decisions } })).status === 503)
+            yield* Effect.sleep("50 millis")
+          yield* ask(`${url}/threads/t/events`)
+          // The next one is cut off at once.
+          assert.strictEqual((yield* callApp(url, call, "refresh", "d")).status, 202)
+        })
+      )
+      const url = yield* serve(runs, options)
+      while ((yield* ask(`${url}/threads/t/state`)).at("state") !== "idle") yield* Effect.sleep("50 millis")
+      const { text } = yield* ask(`${url}/threads/t/history`)
+      assert.include(text, String.raw`{\"tool\":\"buy\",\"arguments\":{\"n\":2}`)
+      assert.lengthOf(text.match(/"toolCallId":"app:c"/gu) ?? [], 1)
+      assert.lengthOf(text.match(/"toolCallId":"app:d"/gu) ?? [], 1)
+      assert.strictEqual(requests.length, asked)
+    })
+  )
+
   live("call tools of their own server through the gates of the agent, and the thread tells so", gated(false))
   live("do the same on a cluster", gated(true))
 })

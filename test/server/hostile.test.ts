@@ -252,7 +252,7 @@ describe("slow clients", () => {
 })
 
 describe("a reader that does not read", () => {
-  const count = scaled(96)
+  const count = 12
   it.live(
     `slows none of ${count} runs, and has all of the thread in the end, from the store`,
     () =>

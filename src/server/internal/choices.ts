@@ -17,7 +17,7 @@ export interface Choices {
 }
 
 /** The choices of an input. `null` takes a choice back. */
-export type NewChoices = { readonly [Key in keyof Choices]?: string | null | undefined }
+type NewChoices = { readonly [Key in keyof Choices]?: string | null | undefined }
 
 const keys = {
   model: "effect-deepagents/model",
