@@ -86,7 +86,8 @@ const Thread = Schema.Struct({
   title: Schema.optionalKey(Schema.NullOr(Schema.String)),
   state: Schema.optionalKey(Schema.String),
   model: Schema.optionalKey(Schema.String),
-  mode: Schema.optionalKey(Schema.String)
+  mode: Schema.optionalKey(Schema.String),
+  thinking: Schema.optionalKey(Schema.String)
 })
 
 const Threads = Schema.Struct({
@@ -97,7 +98,8 @@ const Threads = Schema.Struct({
 const Offers = Schema.Struct({
   agents: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) })),
   models: Schema.optionalKey(Schema.Array(Schema.String)),
-  modes: Schema.optionalKey(Schema.Array(Schema.String))
+  modes: Schema.optionalKey(Schema.Array(Schema.String)),
+  thinking: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
 const Status = Schema.Struct({ state: State, pending: Schema.Array(Request), position: Position })
@@ -119,13 +121,15 @@ export interface Start {
   readonly model?: string | null | undefined
   /** The new mode of the thread. Default: the thread keeps its mode. */
   readonly mode?: string | null | undefined
+  /** The new level of thinking of the thread; `null` is the model's own. Default: the thread keeps its level. */
+  readonly thinking?: string | null | undefined
 }
 
 type Asked<A> = Effect.Effect<A, ServerClientError>
 
 /** The operations of a server, by the names of `Server.Runs`. */
 export interface ServerClient {
-  /** The agents of the server, and the models and modes to choose from. */
+  /** The agents of the server, and the models, modes and levels of thinking to choose from. */
   readonly offers: Asked<typeof Offers.Type>
   /** Lists the threads of the tenant, the last changed first. */
   readonly threads: (options?: {
