@@ -14,7 +14,7 @@ import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { scaled } from "../scale.ts"
 import { ask, framesIn, readFrames, serve } from "./door.ts"
-import { read, shown } from "./reader.ts"
+import { foldFrames, showState } from "./reader.ts"
 
 let paid = 0
 const pay = Tool.make("pay", {
@@ -274,7 +274,7 @@ describe("a reader that does not read", () => {
           yield* start(id)
           assert.include((yield* ask(`${url}/threads/t/events`)).text, `"id":"input:${id}"`)
         }
-        const whole = shown(read((yield* readFrames(`${url}/threads/t/events`)).frames))
+        const whole = showState(foldFrames((yield* readFrames(`${url}/threads/t/events`)).frames))
         assert.strictEqual(whole.end, "RunCompleted completed")
         let text = ""
         reader.setEncoding("utf8").on("data", (piece) => (text += String(piece)))
@@ -287,7 +287,7 @@ describe("a reader that does not read", () => {
         while (!isEnd()) yield* Effect.sleep("50 millis")
         reader.destroy()
         assert.include(text, "event: reset")
-        assert.deepStrictEqual(shown(read(framesIn(text))), whole)
+        assert.deepStrictEqual(showState(foldFrames(framesIn(text))), whole)
       }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services))),
     120_000
   )
