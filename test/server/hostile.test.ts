@@ -1,4 +1,4 @@
-/** Hostile clients on real sockets: smuggled requests, slow ones, frames that are none, decisions that come again. */
+/** Hostile clients on real sockets: smuggled requests, slow clients, malformed frames, repeated decisions. */
 import { spawn } from "node:child_process"
 import { get, type IncomingMessage } from "node:http"
 import { connect, type Socket } from "node:net"
@@ -53,7 +53,7 @@ const open = (url: string, bytes: string | Buffer): Socket => {
   return socket
 }
 
-/** Sends bytes, and gives what comes back until the server closes, or this came, or it is silent for so long. */
+/** Sends bytes, and returns the answer until the server closes, `isEnough` of it came, or the server is silent. */
 const sendRaw = (
   url: string,
   bytes: string | Buffer,
@@ -407,7 +407,7 @@ describe("packets and decisions of hostile clients", () => {
         assert.notInclude(text, '"ack"', name)
       }
       assert.include(yield* Fiber.join(good), "ack")
-      // Upgrades to what the server does not speak stay requests.
+      // Upgrades to other protocols stay requests.
       for (const protocol of ["h2c", "TLS/1.2", "websocket, h2c", "x"]) {
         const text = yield* sendRaw(url, handshake.replace("upgrade: websocket", `upgrade: ${protocol}`))
         assert.notInclude(answersIn(text), 101, protocol)

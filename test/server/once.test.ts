@@ -1,4 +1,4 @@
-/** What comes at once: inputs of one id, inputs that wait for nobody, several decisions on one request. */
+/** Inputs and decisions at the same time: inputs of one id, inputs that do not wait, several decisions on one request. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Latch, Layer, type Scope } from "effect"
 import { Agent, Message, Tool } from "effect-deepagents"
@@ -35,7 +35,7 @@ const model = TestChatModel.reactive(({ messages }) => {
       ])
     : "Hello."
 })
-/** The runs of one process, and those of a cluster. */
+/** The runs of one process, and the runs of a cluster. */
 const kinds = {
   alone: Server.layer({ helper }).pipe(Layer.provide(model)),
   clustered: Server.layerCluster({ helper }).pipe(Layer.provide([model, TestRunner.layer]))
