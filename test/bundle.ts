@@ -28,7 +28,7 @@ export const bundle = (source: URL): string => {
     format: "esm",
     target: "node22",
     conditions: ["@effect-deepagents/source"],
-    external: ["pg-native"],
+    external: ["node-llama-cpp", "pg-native"],
     banner: {
       js: 'import { createRequire as makeRequire } from "node:module"\nconst require = makeRequire(import.meta.url)'
     },

@@ -14,6 +14,7 @@ import { clients, persist, type Scene, shownOf } from "./clients.ts"
 import { readFrames } from "./door.ts"
 import { textsOf, usePage } from "./pageClient.ts"
 import { foldFrames } from "./reader.ts"
+import { bundleTerminal, linesOf, useTerminal } from "./terminalClient.ts"
 
 /** Starts the server, and waits until it listens. */
 const boot = (file: string, folder: string, port: string, children: Set<ChildProcess>, site: ReadonlyArray<string>) =>
@@ -51,6 +52,7 @@ const play = async (
   seed: number,
   children: Set<ChildProcess>,
   site: ReadonlyArray<string>,
+  terminal: string,
   open: (url: string) => Promise<Page | undefined>
 ) => {
   const folder = mkdtempSync(join(tmpdir(), "everyone-"))
@@ -95,21 +97,24 @@ const play = async (
     return [name, shown] as const
   })
   const reading = page === undefined ? undefined : usePage(page, scene(randomOf(seed * 100 + all.length)), ended.signal)
+  const looking = useTerminal(terminal, scene(randomOf(seed * 100 + all.length + 1)), ended.signal)
   const limit = setTimeout(() => ended.abort(), 80_000)
   const shown = await Promise.all(all)
   clearTimeout(limit)
   if (ended.signal.aborted) writeFileSync(go, "")
   ended.abort()
   await reading
+  const program = await looking
   await killing
   await kill(child)
   ;({ child } = await boot(file, folder, port, children, site))
   const { frames } = await Effect.runPromise(readFrames(`${url}/threads/shared/events`, { token: "token" }))
   const stored = shownOf(foldFrames(frames))
   const onPage = page === undefined ? stored.texts : await textsOf(page, stored.texts.length)
+  const lines = program === undefined ? [] : await linesOf(program, "All of it is done.")
   await kill(child)
   const notes = existsSync(paid) ? readFileSync(paid, "utf8").split("\n").filter(Boolean) : []
-  return { kills, shown, frames, onPage, paid: notes }
+  return { kills, shown, frames, lines, onPage, paid: notes }
 }
 
 afterAll(closeBrowser)
@@ -131,11 +136,12 @@ describe("one thread, every client", () => {
           )
           // The page needs a browser, which is for the full scale.
           const site = isFull ? [yield* Effect.promise(buildPage)] : []
+          const terminal = bundleTerminal()
           const context = yield* Effect.context<Scope.Scope>()
           const open = (url: string) =>
             isFull ? Effect.runPromiseWith(context)(openPage(url)) : Promise.resolve(undefined)
-          const { frames, kills, onPage, paid, shown } = yield* Effect.promise(() =>
-            play(file, seed, children, site, open)
+          const { frames, kills, lines, onPage, paid, shown } = yield* Effect.promise(() =>
+            play(file, seed, children, site, terminal, open)
           )
           assert.strictEqual(kills, 3)
           const state = foldFrames(frames)
@@ -147,6 +153,21 @@ describe("one thread, every client", () => {
           assert.deepStrictEqual(
             onPage.map((text) => text.trim()),
             stored.texts.map((text) => text.trim())
+          )
+          // The lines of the terminal can't be taken back: each text and each result was written once.
+          assert.deepStrictEqual(
+            lines.filter((line) => /^(?:This is round|All of it)/.test(line)).map((line) => line.trim()),
+            stored.texts.map((text) => text.trim())
+          )
+          const isResult = (line: string) => /^(?:noted|paid) \d+$/.test(line)
+          assert.deepStrictEqual(
+            lines
+              .map((line) => line.trim())
+              .filter(isResult)
+              .toSorted(),
+            Object.values(stored.calls ?? {})
+              .filter(isResult)
+              .toSorted()
           )
           for (const [name, one] of shown) {
             assert.deepStrictEqual(

@@ -16,11 +16,21 @@ export interface Desk {
   readonly answer: (decision: Approval.Decision) => void
   readonly mode: () => Mode
   readonly setMode: (mode: Mode) => void
+  readonly nextMode: () => void
   readonly permits: Permits
   readonly learned: () => ReadonlyArray<LearnedRules>
   readonly add: (learned: LearnedRules) => void
   readonly drop: (index: number) => LearnedRules | undefined
 }
+
+/** The part of a desk that a screen uses. Without `permits`, no key approves later calls. */
+export interface ScreenDesk extends Pick<Desk, "add" | "answer" | "nextMode" | "preview" | "waiting"> {
+  /** The name of the mode; empty where modes have none. */
+  readonly mode: () => string
+  readonly permits: Permits | undefined
+}
+
+const nextModes = { ask: "auto-edit", "auto-edit": "plan", plan: "ask", yolo: "ask" } as const
 
 const planned =
   "This is plan mode: nothing may be changed yet. Look around, then answer with the plan; the user accepts it or says what to change."
@@ -102,6 +112,10 @@ export const makeDesk = (options: {
     }
     options.onChange()
   }
+  const setMode = (next: Mode): void => {
+    mode = next
+    review()
+  }
   const changeLearned = (next: ReadonlyArray<LearnedRules>): void => {
     learned = next
     options.onLearned(next)
@@ -132,10 +146,8 @@ export const makeDesk = (options: {
       if (one !== undefined) settle(one, decision)
     },
     mode: () => mode,
-    setMode: (next) => {
-      mode = next
-      review()
-    },
+    setMode,
+    nextMode: () => setMode(nextModes[mode]),
     permits,
     learned: () => learned,
     add: (one) => changeLearned([...learned, one]),

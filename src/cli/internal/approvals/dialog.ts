@@ -28,7 +28,7 @@ interface FormState {
 /** The state of a dialog. In `reason` and `edit`, and in fields of text, the editor has the keys. */
 export interface Dialog {
   readonly request: Approval.Request
-  readonly permits: Permits
+  readonly permits: Permits | undefined
   readonly stage: "choose" | "reason" | "edit" | "form"
   readonly form: FormState | undefined
   readonly problem: string
@@ -49,7 +49,7 @@ export type Outcome =
 export const isForm = (request: Approval.Request): boolean =>
   request.answer !== undefined && request.allow.includes("respond")
 
-export const dialogOf = (request: Approval.Request, permits: Permits): Dialog =>
+export const dialogOf = (request: Approval.Request, permits: Permits | undefined): Dialog =>
   isForm(request)
     ? {
         request,
@@ -82,7 +82,9 @@ const allows = ({ request }: Dialog, choice: Approval.Choice): boolean => reques
 
 const choose = (dialog: Dialog, letter: string): Outcome | undefined => {
   const { permits, request } = dialog
-  const always = (scope: LearnedRules["scope"], isAny = false): Outcome => {
+  /** Approves later calls too, if the chat has rules. */
+  const always = (scope: LearnedRules["scope"], isAny = false): Outcome | undefined => {
+    if (permits === undefined) return undefined
     const like = isAny ? ({ kind: "any" } as const) : likeOf(request, permits)
     return { _tag: "Decided", decision: Approval.approve(request), learned: learn(request, like, scope) }
   }
@@ -113,7 +115,7 @@ const choose = (dialog: Dialog, letter: string): Outcome | undefined => {
       return allows(dialog, "approve") && request.byPerson !== true ? always("project") : undefined
     case "s":
       // Every command is no approval that anybody means.
-      return allows(dialog, "approve") && request.byPerson !== true && !permits.isCommand(request.toolName)
+      return allows(dialog, "approve") && request.byPerson !== true && permits?.isCommand(request.toolName) === false
         ? always("chat", true)
         : undefined
     default:
@@ -298,6 +300,7 @@ const alwaysLines = ({ permits, request }: Dialog, { bold, dim }: Style): Readon
   if (request.byPerson === true) {
     return [`${bold("a")} always`, ...wrap(describeAlways(request), "  ").map(dim)]
   }
+  if (permits === undefined) return []
   const words = describe({ like: likeOf(request, permits), toolName: request.toolName }, permits)
   return [
     `${bold("a")} always in this chat, ${bold("A")} in the project`,

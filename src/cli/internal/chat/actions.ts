@@ -1,4 +1,4 @@
-import type { Desk } from "../approvals/desk.ts"
+import type { ScreenDesk } from "../approvals/desk.ts"
 /** The keys of a chat that the editor does not handle. */
 import type { Bindings } from "../input/bindings.ts"
 import type { Input } from "../input/input.ts"
@@ -12,15 +12,13 @@ const leaveWithin = 2_000
 /** Time for the second Esc that rewinds, in milliseconds. */
 const rewindWithin = 800
 
-const nextMode = { ask: "auto-edit", "auto-edit": "plan", plan: "ask", yolo: "ask" } as const
-
 /** The parts of a chat that keys change. */
 export interface Target {
   readonly state: UiState
   readonly input: Input
   readonly completion: Completion
   readonly bindings: Bindings
-  readonly desk: () => Desk
+  readonly desk: () => ScreenDesk
   readonly now: () => number
   readonly intend: (intent: Intent) => void
   readonly repaint: () => void
@@ -91,7 +89,7 @@ export const takeKey = (target: Target, data: string): boolean => {
       state.isPlanOpen = !state.isPlanOpen
       return true
     case "mode":
-      desk().setMode(nextMode[desk().mode()])
+      desk().nextMode()
       return true
     case "repaint":
       target.repaint()

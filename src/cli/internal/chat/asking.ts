@@ -1,6 +1,6 @@
 /** The open question of a chat: when it takes keys, and the draft it sets aside. */
 import * as Approval from "../../../core/Approval.ts"
-import type { Desk } from "../approvals/desk.ts"
+import type { ScreenDesk } from "../approvals/desk.ts"
 import * as Dialog from "../approvals/dialog.ts"
 import type { Input } from "../input/input.ts"
 import { actionOf, pressed } from "../input/keys.ts"
@@ -39,7 +39,7 @@ const remember = (set: Set<string>, value: string): void => {
 }
 
 export const makeAsking = (options: {
-  readonly desk: () => Desk
+  readonly desk: () => ScreenDesk
   readonly input: () => Input
   readonly style: Style
   readonly now: () => number

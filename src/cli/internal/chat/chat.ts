@@ -1,5 +1,4 @@
 /** The chat at a terminal: its parts, and the queue of what a person wants. */
-import { setFlagsFromString } from "node:v8"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -12,8 +11,8 @@ import { makeDesk } from "../approvals/desk.ts"
 import { makePermits } from "../approvals/permits.ts"
 import { previewOf } from "../approvals/preview.ts"
 import { bindings } from "../input/bindings.ts"
-import { load } from "../markdown/highlight.ts"
 import { styleOf } from "../render/style.ts"
+import { lendTerminal, openScreen } from "../screen/opening.ts"
 import { processTerminal, type Terminal } from "../screen/terminal.ts"
 import * as Processes from "../slash/processes.ts"
 import * as Slash from "../slash/table.ts"
@@ -41,7 +40,6 @@ const shownOnResume = 30
 export const interactive = Effect.fnUntraced(function* <E, R>(
   options: Options<E, R> & { readonly terminal?: Terminal | undefined; readonly colours: boolean }
 ) {
-  yield* Effect.sync(keepSmall)
   const store = yield* SessionStore
   const backend = yield* Backend
   const clock = yield* Clock.Clock
@@ -87,13 +85,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
     copy: (text) => terminal.write(`\u001b]52;c;${Buffer.from(text).toString("base64")}\u0007`),
     page: (text) => lend(External.page(text))
   }
-  /** Gives the terminal to another program for a while. */
-  const lend = <A>(other: Effect.Effect<A>): Effect.Effect<A> =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => ui.setAway(true)),
-      () => terminal.lend(other),
-      () => Effect.sync(() => ui.setAway(false))
-    )
+  const lend = lendTerminal(terminal, ui)
   const talk: Talk<E, R> = {
     room,
     works: makeWorks({ ui, onOver: (next) => Queue.offerUnsafe(intents, { _tag: "Over", next }) }),
@@ -112,25 +104,17 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   options.onMode?.(() => desk.mode())
   options.remembering?.setPlan(() => desk.mode() === "plan")
 
-  yield* Effect.acquireRelease(
-    terminal.listen({ onKey: ui.key, onPaste: ui.paste, onResize: debounceResize(ui.resized), onFocus: ui.focus }),
-    () =>
-      Effect.sync(() => {
-        ui.close()
-        const resumeLine = options.resumeCommand?.(at.threadId)
-        if (resumeLine !== undefined) terminal.write(`${resumeLine}\n`)
-      })
-  )
   showFacts(talk)
-  ui.setVim(options.vim === true)
-  ui.setAway(false)
+  yield* openScreen(terminal, ui, {
+    isVim: options.vim === true,
+    lastLine: () => options.resumeCommand?.(at.threadId)
+  })
   if (options.header !== undefined) ui.note("info", options.header)
   yield* Effect.forkScoped(
     Stream.runForEach(options.notes ?? Stream.empty, (text) => Effect.sync(() => ui.note("warning", text)))
   )
   if (options.statusLine !== undefined) yield* Effect.forkScoped(keepStatusLine(room, options.statusLine))
   yield* Processes.watch(room)
-  yield* Effect.forkScoped(Effect.map(Effect.promise(load), ui.setHighlight))
   yield* mendFiles(room)
   if (options.resumes === true) yield* resumeThread(talk)
   if (options.first !== undefined) yield* say(talk, options.first)
@@ -153,21 +137,3 @@ const resumeThread = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>) {
     yield* beginTurns(talk, runTurn(talk, Checkpoint.resume(undefined), { draft: "", title: "", goesOn: true }))
   }
 })
-
-/**
- * Makes V8 collect garbage sooner: a long chat keeps few objects and drops many. Without it, the space for young objects
- * doubles up to 64 MB, and 2,000 calls leave 30 MB more behind.
- */
-const keepSmall = (): void => {
-  setFlagsFromString("--semi-space-growth-factor=1")
-  setFlagsFromString("--optimize-for-size")
-}
-
-/** Waits until a window that is dragged stands still. */
-const debounceResize = (resized: () => void): (() => void) => {
-  let timer: NodeJS.Timeout | undefined
-  return () => {
-    clearTimeout(timer)
-    timer = setTimeout(resized, 50)
-  }
-}

@@ -26,7 +26,10 @@ const makeIsSaid = (asking: Pick<Questions, "wasAsked">) => {
   }
 }
 
-/** Takes events of a turn at once. `commit` writes parts, without the diff that a question has shown. */
+/** The view after an event, and the parts that it finished. */
+export type Step = readonly [view: View.View, parts: ReadonlyArray<View.Part>]
+
+/** Takes events of a turn at once. `step` is given for events that were folded elsewhere. `commit` writes parts, without the diff that a question has shown. */
 export const makeTakeEvent = (options: {
   readonly state: UiState
   readonly asking: Pick<Questions, "hasShown" | "wasAsked">
@@ -36,12 +39,12 @@ export const makeTakeEvent = (options: {
 }) => {
   const { asking, commit, state } = options
   const isSaid = makeIsSaid(asking)
-  return (event: AgentEvent): void => {
+  return (event: AgentEvent, step?: Step): void => {
     const prices = options.prices()
     const pricedEvent =
       prices !== undefined && "usage" in event ? { ...event, usage: priced(event.usage, prices) } : event
     const before = state.view.status
-    const [view, parts] = View.reduce(state.view, pricedEvent)
+    const [view, parts] = step ?? View.reduce(state.view, pricedEvent)
     state.view = view
     if (event._tag === "Steered") state.queue = state.queue.filter(({ id }) => id !== event.messageId)
     const isNews = !isSaid(event)

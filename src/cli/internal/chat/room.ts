@@ -44,8 +44,14 @@ export const toProblem = <A, R>(
 const searchedFrom = 8
 
 /** Lets a person choose from a list. Returns `undefined` if they cancel. */
-export const choose = Effect.fnUntraced(function* <E, R>(
-  { at, ui }: Room<E, R>,
+export const choose = Effect.fnUntraced(function* (
+  {
+    at,
+    ui
+  }: {
+    readonly at: { picking: Deferred.Deferred<string | undefined> | undefined }
+    readonly ui: Pick<Ui, "setMenu">
+  },
   title: string,
   items: ReadonlyArray<Item>
 ) {

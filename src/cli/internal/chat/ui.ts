@@ -6,7 +6,7 @@ import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { add, priced, type Prices, type Usage } from "../../../core/Usage.ts"
 import { clean, cleanLine } from "../../../support/text/clean.ts"
 import * as View from "../../../view/View.ts"
-import type { Desk } from "../approvals/desk.ts"
+import type { ScreenDesk } from "../approvals/desk.ts"
 import type { Bindings } from "../input/bindings.ts"
 import { type Input, makeInput } from "../input/input.ts"
 import { makeVim, type Vim } from "../input/vim.ts"
@@ -22,10 +22,9 @@ import { takeKey } from "./actions.ts"
 import { type Questions, makeAsking } from "./asking.ts"
 import { type Completion, makeCompletion } from "./completion/completion.ts"
 import { type Item, type Menu, menuLines } from "./completion/menu.ts"
-import { makeTakeEvent } from "./events.ts"
+import { makeTakeEvent, type Step } from "./events.ts"
 import { idleHints } from "./facts.ts"
 import { makeMemory, type Memory, note } from "./memory.ts"
-import type { Mode } from "./options.ts"
 import { type Intent, isWorking, type UiState, type WaitingMessage } from "./state.ts"
 import { makeTranscripts, type Transcripts } from "./transcripts.ts"
 
@@ -34,7 +33,10 @@ export interface Ui {
   readonly memory: Memory
   readonly transcripts: Transcripts
   readonly view: () => View.View
-  readonly event: (event: AgentEvent) => void
+  /** Takes an event of the run. `step` is given for events that were folded elsewhere. */
+  readonly event: (event: AgentEvent, step?: Step) => void
+  /** Sets the view that was folded elsewhere. `refresh` follows. */
+  readonly setView: (view: View.View) => void
   readonly parts: (parts: ReadonlyArray<View.Part>) => void
   readonly show: (markdown: string) => void
   readonly note: (level: "info" | "warning" | "error", text: string) => void
@@ -80,9 +82,11 @@ interface UiOptions {
   readonly terminal: Terminal
   readonly style: Style
   readonly prices: () => Prices | undefined
-  readonly desk: () => Desk
+  readonly desk: () => ScreenDesk
   readonly commands: () => ReadonlyArray<Item>
   readonly bindings: Bindings
+  /** The lines about keys, while a run is at work and while none is. Default: the keys of the chat. */
+  readonly hints?: { readonly idle: string; readonly working: string } | undefined
   readonly now: () => number
   readonly intend: (intent: Intent) => void
 }
@@ -96,7 +100,8 @@ const panelOf = (state: UiState, menu: Menu | undefined, now: number, style: Sty
   ...(menu === undefined ? [] : menuLines(menu, style))
 ]
 
-const hintsOf = (state: UiState, vim: Vim | undefined): string => {
+const hintsOf = ({ hints, state, vim }: Pick<Scene, "hints" | "state" | "vim">): string => {
+  if (hints !== undefined) return isWorking(state) ? hints.working : hints.idle
   if (isWorking(state))
     return `${vim?.mode() === "insert" ? "Esc Esc" : "Esc"} interrupts · Enter tells it now · Tab queues`
   return state.queue.length > 0 ? "Enter sends what is queued · Ctrl+U drops it" : idleHints
@@ -126,7 +131,15 @@ const makeSetters = (
   pricesOf: () => Prices | undefined
 ): Pick<
   Ui,
-  "addUsage" | "dropContext" | "focus" | "forget" | "setFacts" | "setHighlight" | "setQueue" | "setStatusLine"
+  | "addUsage"
+  | "dropContext"
+  | "focus"
+  | "forget"
+  | "setFacts"
+  | "setHighlight"
+  | "setQueue"
+  | "setStatusLine"
+  | "setView"
 > => ({
   addUsage: (usage) => {
     const prices = pricesOf()
@@ -139,6 +152,7 @@ const makeSetters = (
   setFacts: (facts) => change({ facts }),
   setHighlight: (highlight) => change({ highlight }),
   setQueue: (queue) => change({ queue }),
+  setView: (view) => change({ view }),
   setStatusLine: (statusLine) => change({ statusLine })
 })
 
@@ -183,7 +197,8 @@ interface Scene {
   readonly asking: Questions
   readonly completion: Completion
   readonly vim: Vim | undefined
-  readonly mode: Mode
+  readonly mode: string
+  readonly hints: UiOptions["hints"]
   readonly now: number
   readonly style: Style
 }
@@ -200,8 +215,8 @@ const frameFor = (scene: Scene, columns: number, rows: number): Frame => {
     panel: isAsking ? asking.lines() : panelOf(state, completion.menu(), now, style),
     editor: lines,
     caret,
-    hints: isAsking ? "" : hintsOf(state, vim),
-    facts: [...(vim === undefined ? [] : [vim.mode()]), scene.mode, ...state.facts],
+    hints: isAsking ? "" : hintsOf(scene),
+    facts: [vim?.mode() ?? "", scene.mode, ...state.facts].filter((fact) => fact !== ""),
     statusLine: state.statusLine
   }
   return frameOf(state.view, around, { columns, style, highlight: state.highlight }, rows)
@@ -216,7 +231,11 @@ export const makeUi = (options: UiOptions): Ui => {
   const state = makeState()
   const surface = (columns: number): Surface => ({ columns, style, highlight: state.highlight })
   const frame = (columns: number, rows: number): Frame =>
-    frameFor({ state, input, asking, completion, vim, mode: desk().mode(), now: now(), style }, columns, rows)
+    frameFor(
+      { state, input, asking, completion, vim, mode: desk().mode(), hints: options.hints, now: now(), style },
+      columns,
+      rows
+    )
   const screen = makeScreen(terminal, frame)
   const painter = makePainter(screen.paint, terminal)
   const spinner = makeSpinner(painter, () => {
@@ -304,9 +323,9 @@ export const makeUi = (options: UiOptions): Ui => {
     memory,
     transcripts,
     view: () => state.view,
-    event: (event) => {
+    event: (event, step) => {
       transcripts.take(event)
-      takeEvent(event)
+      takeEvent(event, step)
       painter.request()
     },
     parts: (parts) => commit(parts),

@@ -4,6 +4,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { attach } from "../attach/tree.ts"
 import type { Context } from "../work/app.ts"
 import { json, off } from "./flags.ts"
 import type { Verdict } from "./inbox.ts"
@@ -487,6 +488,7 @@ export const command = root.pipe(
     schedule,
     serve,
     web,
+    attach,
     trust,
     config,
     doctor,

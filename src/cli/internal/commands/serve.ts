@@ -2,27 +2,23 @@
 import { createServer } from "node:http"
 import { isIP } from "node:net"
 import { networkInterfaces } from "node:os"
-import { join } from "node:path"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as ContextOf from "effect/Context"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Base64Url from "effect/encoding/Base64Url"
-import * as FileSystem from "effect/FileSystem"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
 import * as Layer from "effect/Layer"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Redacted from "effect/Redacted"
-import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import * as Server from "../../../server/Server.ts"
 import { sha256 } from "../../../support/store/hash.ts"
 import { visible } from "../../../support/text/untrusted.ts"
-import { textOf } from "../config/places.ts"
-import { type Failure, fail, orFail } from "../failure.ts"
+import { knownFile, readKnown, writeKnown } from "../config/known.ts"
+import { type Failure, fail } from "../failure.ts"
 import { print } from "../output.ts"
 import { type Context, type Services, sessions } from "../work/app.ts"
 import { openPage } from "../work/browser.ts"
@@ -39,28 +35,12 @@ export interface ServeOptions {
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.")
 
-/** The address and the token of a server, in a file that only its user reads. */
-const Known = Schema.fromJsonString(Schema.Struct({ url: Schema.String, token: Schema.String }))
-
 /** Reads the token of the last server of the folder, or makes one. A session of a page outlives a restart by it. */
-const readToken = Effect.fnUntraced(function* (file: string) {
-  const text = (yield* textOf(file)) ?? ""
-  const result = Schema.decodeUnknownResult(Known)(text)
+const readToken = Effect.fnUntraced(function* (folder: string) {
+  const { token = "" } = (yield* readKnown(folder)) ?? {}
   // A server with a secret of its own has none in the file.
-  return Result.isSuccess(result) && result.success.token !== ""
-    ? result.success.token
-    : Base64Url.encode(SecureRandom.randomBytesUnsafe(32))
+  return token === "" ? Base64Url.encode(SecureRandom.randomBytesUnsafe(32)) : token
 })
-
-/** Writes the file anew, so that it has its mode from the beginning. */
-const writeKnown = Effect.fnUntraced(function* (file: string, known: typeof Known.Type) {
-  const fs = yield* FileSystem.FileSystem
-  yield* fs.remove(file, { force: true })
-  yield* fs.writeFileString(file, `${yield* Effect.orDie(Schema.encodeEffect(Known)(known))}\n`, {
-    mode: 0o600,
-    flag: "wx"
-  })
-}, orFail("failed"))
 
 const shortest = 16
 
@@ -137,8 +117,7 @@ export const serve = Effect.fnUntraced(
       return yield* fail("usage", "DEEPAGENTS_SERVE_TOKEN: a token has letters, digits and - . _ ~ + / =.")
     }
     const { app, apps, database, files, folder, runs, tenant } = yield* openRuns(given)
-    const file = join(folder, "server.json")
-    const token = yield* readToken(file)
+    const token = yield* readToken(folder)
     const auth = open ? yield* bearerOf(secret, tenant) : Server.loopback({ token: Redacted.make(token), tenant })
     const routes = Server.http({
       page: true,
@@ -163,12 +142,12 @@ export const serve = Effect.fnUntraced(
     const { address } = ContextOf.get(services, HttpServer.HttpServer)
     const port = NetAddress.isInetAddress(address) ? address.port : options.port
     const url = `http://${isIP(options.host) === 6 ? `[${options.host}]` : options.host}:${port}`
-    yield* writeKnown(file, { url, token: open ? "" : token })
+    yield* writeKnown(folder, { url, token: open ? "" : token })
     yield* print(
       `Serving ${visible(places.project)} by ${visible(app.name)} (${visible(app.model)}) at ${url}`,
       open
         ? "Requests need the token of DEEPAGENTS_SERVE_TOKEN."
-        : `Programs find the address and their token in ${file}`,
+        : `Programs find the address and their token in ${knownFile(folder)}`,
       ...(database === undefined ? [] : [`Threads are in ${visible(database.name)}`])
     )
     const openLink = (address: string) => (options.opens ? openPage(places, folder, address) : Effect.void)

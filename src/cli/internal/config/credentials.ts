@@ -17,6 +17,9 @@ import { makePrivate } from "./trust.ts"
 /** The namespace of keys and tokens of providers. */
 export const namespace = "providers"
 
+/** The namespace of the tokens of servers, by their origins. */
+export const servers = "servers"
+
 const folderOf = ({ data }: Places): string => join(data, "credentials")
 
 /** Reads or makes the key of the sealed file. An existing key is never replaced. */
@@ -54,10 +57,10 @@ export const hasKept = Effect.fnUntraced(function* (places: Places) {
   return yield* Effect.orElseSucceed(fs.exists(join(folderOf(places), "sealed")), () => false)
 })
 
-/** The stored key of a provider. */
-export const keptKey = Effect.fnUntraced(function* (places: Places, provider: string) {
+/** The stored key of a provider, or the token of a server. */
+export const keptKey = Effect.fnUntraced(function* (places: Places, name: string, of = namespace) {
   if (!(yield* hasKept(places))) return undefined
-  const credential = yield* withStore(places, (store) => store.get(namespace, provider))
+  const credential = yield* withStore(places, (store) => store.get(of, name))
   return credential?._tag === "ApiKey" ? credential.key : undefined
 })
 
@@ -77,8 +80,8 @@ export const keptKinds = Effect.fnUntraced(function* (places: Places) {
   )
 })
 
-export const keepKey = (places: Places, provider: string, key: Redacted.Redacted) =>
-  withStore(places, (store) => store.set(namespace, provider, CredentialStore.ApiKey.make({ key })))
+export const keepKey = (places: Places, name: string, key: Redacted.Redacted, of = namespace) =>
+  withStore(places, (store) => store.set(of, name, CredentialStore.ApiKey.make({ key })))
 
-export const forgetKey = (places: Places, provider: string) =>
-  withStore(places, (store) => store.remove(namespace, provider))
+export const forgetKey = (places: Places, name: string, of = namespace) =>
+  withStore(places, (store) => store.remove(of, name))

@@ -187,6 +187,7 @@ const inFilesOnly: ReadonlySet<Key> = new Set<Key>([
 
 /** Variables of the program that are not settings. */
 const others = [
+  "DEEPAGENTS_ATTACH_TOKEN",
   "DEEPAGENTS_CACHE",
   "DEEPAGENTS_DEMO",
   "DEEPAGENTS_CLUSTER_ADDRESS",

@@ -17,9 +17,10 @@ import * as Schedules from "../../../server/Schedules.ts"
 import * as Server from "../../../server/Server.ts"
 import * as Webhooks from "../../../server/Webhooks.ts"
 import * as Storage from "../../../stores/Storage.ts"
-import { fileNameOf, sha256 } from "../../../support/store/hash.ts"
+import { sha256 } from "../../../support/store/hash.ts"
 import { visible } from "../../../support/text/untrusted.ts"
 import { automatic } from "../approvals/desk.ts"
+import { serveFolder } from "../config/known.ts"
 import { listModels } from "../config/modelList.ts"
 import { makeFolder, type Places } from "../config/places.ts"
 import type { Approvals } from "../config/settings.ts"
@@ -33,15 +34,15 @@ import { hold } from "./hold.ts"
 const tenantOf = (project: string) => (/^[^\p{C}]{1,128}$/u.test(project) ? Effect.succeed(project) : sha256(project))
 
 /** The tenant of a folder, and the place of its mail and its schedules. */
-export const openFolder = Effect.fnUntraced(function* ({ data, project }: Places) {
-  const name = yield* fileNameOf(project)
-  const folder = yield* makeFolder(join(data, "serve", name))
+export const openFolder = Effect.fnUntraced(function* (places: Places) {
+  const { folder: path, name } = yield* serveFolder(places)
+  const folder = yield* makeFolder(path)
   const database = yield* readDatabase
   const storage =
     database === undefined
       ? Storage.layerFile({ folder: join(folder, "mail"), fsync: true })
       : database.named(Layer.provide(Storage.layerSql, database.client))
-  return { name, folder, database, storage, tenant: yield* tenantOf(project) }
+  return { name, folder, database, storage, tenant: yield* tenantOf(places.project) }
 })
 
 /** Joins the cluster of the database, by the address at which other servers reach this one. */
