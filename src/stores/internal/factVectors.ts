@@ -12,7 +12,7 @@ interface Signatures {
 }
 
 /** A fact with the cosine of its angle to a query. */
-interface Near {
+export interface Near {
   readonly id: string
   readonly similarity: number
 }
