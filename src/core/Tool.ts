@@ -233,6 +233,9 @@ export type Data = ToolOutput | string | number | boolean | null | Plain
  */
 export type Work<E, R> = EffectShape<E, R> | Promise<Data> | Data
 
+/** The services of a work. Promises and values need none, also where a tool is made in the place that it is used. */
+type ServicesOf<W> = W extends EffectShape<unknown, infer R> ? R : never
+
 /** The parts of a tool beside its work. */
 interface Asides<A, R> {
   readonly needsApproval?: NeedsApproval<A> | undefined
@@ -413,8 +416,7 @@ const decoderOf = (parameters: Parameters): Decoder<unknown> => {
  */
 export const make = <
   const P extends Parameters,
-  E = never,
-  R = never,
+  W extends Work<unknown, unknown>,
   Always extends true = never,
   Answer extends Answers = never,
   R2 = never
@@ -424,7 +426,7 @@ export const make = <
     /** The parameters: Schema fields, a struct, a class, or an object schema of another library. */
     readonly parameters: P
     /** Does the work: an Effect, an async function, or a plain value. The model reads the result. */
-    readonly execute: (args: Arguments<P>, context: { readonly signal: AbortSignal }) => Work<E, R>
+    readonly execute: (args: Arguments<P>, context: { readonly signal: AbortSignal }) => W
     /** Asks for a decision before a call: always, or when the function says so. Default: never. */
     readonly needsApproval?: Always | ((args: Arguments<P>) => Answer) | undefined
     /**
@@ -439,11 +441,11 @@ export const make = <
      */
     readonly rehearse?: Rehearse<Arguments<P>, R2> | undefined
   }
-): MadeTool<R | Same<R2>, Always, Answer> & Takes<GivenArguments<P>> => {
+): MadeTool<ServicesOf<W> | Same<R2>, Always, Answer> & Takes<GivenArguments<P>> => {
   const problem = checkMake(options)
   const tool =
     problem === undefined
-      ? assemble<Arguments<P>, E, R | R2, Always, Answer>(
+      ? assemble<Arguments<P>, unknown, unknown, Always, Answer>(
           name,
           options,
           decoderOf(options.parameters) as Decoder<Arguments<P>>,
@@ -452,20 +454,25 @@ export const make = <
         )
       : invalid(name, problem)
   // The tool takes the arguments of its parameters.
-  return tool as MadeTool<R | Same<R2>, Always, Answer> & Takes<GivenArguments<P>>
+  return tool as MadeTool<ServicesOf<W> | Same<R2>, Always, Answer> & Takes<GivenArguments<P>>
 }
 
 /**
  * Makes a tool from a JSON Schema, for tools that are only known at run time (MCP, OpenAPI). Arguments are checked
  * against the schema as far as it can be interpreted, and arrive as JSON. `needsApproval` is as for `make`.
  */
-export const dynamic = <E = never, R = never, Always extends true = never, Answer extends Answers = never, R2 = never>(
+export const dynamic = <
+  W extends Work<unknown, unknown>,
+  Always extends true = never,
+  Answer extends Answers = never,
+  R2 = never
+>(
   name: string,
   options: Options & {
     /** The JSON Schema of the arguments: an object. */
     readonly parameters: JsonObject
     /** Does the work: an Effect, an async function, or a plain value. The model reads the result. */
-    readonly execute: (args: JsonObject, context: { readonly signal: AbortSignal }) => Work<E, R>
+    readonly execute: (args: JsonObject, context: { readonly signal: AbortSignal }) => W
     /** Asks for a decision before a call: always, or when the function says so. Default: never. */
     readonly needsApproval?: Always | ((args: JsonObject) => Answer) | undefined
     /** Looks up whether an interrupted call took effect, when a run resumes after a crash. */
@@ -476,11 +483,11 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
      */
     readonly rehearse?: Rehearse<JsonObject, R2> | undefined
   }
-): MadeTool<R | Same<R2>, Always, Answer> => {
+): MadeTool<ServicesOf<W> | Same<R2>, Always, Answer> => {
   const problem = checkDynamic(options)
   const tool =
     problem === undefined
-      ? assemble<JsonObject, E, R | R2, Always, Answer>(
+      ? assemble<JsonObject, unknown, unknown, Always, Answer>(
           name,
           options,
           fromJsonSchema(options.parameters),
@@ -489,7 +496,7 @@ export const dynamic = <E = never, R = never, Always extends true = never, Answe
         )
       : invalid(name, problem)
   // The tool takes the arguments of its parameters.
-  return tool as MadeTool<R | Same<R2>, Always, Answer>
+  return tool as MadeTool<ServicesOf<W> | Same<R2>, Always, Answer>
 }
 
 /** Runs a tool on its own, as a test or a script does: arguments are decoded like a model's, and nobody is asked. */

@@ -203,7 +203,10 @@ expectTypeOf(
         description: "",
         parameters: {},
         execute: () => Effect.fail(new Denied())
-      })
+      }),
+      Tool.make("async", { description: "", parameters: {}, execute: async () => ({ state: "x" }) }),
+      Tool.make("plain", { description: "", parameters: { id: Schema.String }, execute: ({ id }) => id }),
+      Tool.dynamic("known later", { description: "", parameters: { type: "object" }, execute: async () => "x" })
     ]
   })
 ).toEqualTypeOf<Agent.Agent<string, ModelError.ModelError, ChatModel.ChatModel | Audit>>()
