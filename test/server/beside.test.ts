@@ -168,3 +168,20 @@ describe("a call that is done beside a sub-agent at work", () => {
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
   )
 })
+
+describe("a reader that comes after the end", () => {
+  it.live("gets the end of the run last, and nothing behind its position", () =>
+    Effect.gen(function* () {
+      const url = yield* serve(Server.layer({ helper }).pipe(Layer.provide(TestChatModel.script(["Hello."]))))
+      const at = `${url}/threads/t/events`
+      yield* ask(`${url}/threads/t/runs`, { body: { agent: "helper", input: "go" } })
+      yield* readFrames(at)
+      for (let look = 0; look < 3; look++) {
+        const { frames } = yield* readFrames(at)
+        const last = frames.at(-1)
+        assert.strictEqual(last?._tag === "Event" ? last.event._tag : undefined, "RunCompleted")
+        assert.isEmpty((yield* readFrames(at, { after: last?.position })).frames)
+      }
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
+  )
+})

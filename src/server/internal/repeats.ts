@@ -77,8 +77,11 @@ const isPart = ({ _tag }: AgentEvent): boolean =>
   _tag === "ReasoningCompleted" ||
   _tag === "ToolCallDelta"
 
-/** Reports whether the store told this frame of a log, which follows the frames asked about before. */
-export const isRepeat = (state: ToldFrames, { frame, nth }: LogFrame): boolean => {
+/**
+ * Reports whether the store told this frame of a log, which follows the frames asked about before, or an event behind it:
+ * nothing comes behind the end of its run, and no part of a turn behind its message.
+ */
+export const isRepeat = (state: ToldFrames, { frame, nth, place }: LogFrame): boolean => {
   if (frame._tag !== "Event") return false
   const { event } = frame
   const key = subagentKeyOf(event)
@@ -86,9 +89,8 @@ export const isRepeat = (state: ToldFrames, { frame, nth }: LogFrame): boolean =
   if (event.path.length > 1) return false
   if (event._tag === "RoundStarted") {
     state.isInTurn = event.messageId !== undefined && state.keys.has(`message ${event.messageId}`)
-    return state.isInTurn
   }
-  if (isPart(event)) return state.isInTurn
+  if (state.isInTurn && (isPart(event) || event._tag === "RoundStarted")) return true
   if (event._tag === "CheckpointSaved") {
     state.isPast = event.step >= state.place.step && !state.place.isOver
     return event.step <= state.place.step
@@ -97,5 +99,6 @@ export const isRepeat = (state: ToldFrames, { frame, nth }: LogFrame): boolean =
     state.isPast = true
     return state.place.isOver && event.runId === state.ended
   }
-  return isTold(state, frame)
+  const isEnded = state.place.isOver && event.runId === state.ended
+  return isEnded || isTold(state, frame) || (keyOf(event) === undefined && place.step < state.place.step)
 }
