@@ -125,12 +125,12 @@ export interface Start {
   readonly thinking?: string | null | undefined
 }
 
-type Asked<A> = Effect.Effect<A, ServerClientError>
+type Reply<A> = Effect.Effect<A, ServerClientError>
 
 /** The operations of a server, by the names of `Server.Runs`. */
 export interface ServerClient {
   /** The agents of the server, and the models, modes and levels of thinking to choose from. */
-  readonly offers: Asked<typeof Offers.Type>
+  readonly offers: Reply<typeof Offers.Type>
   /** Lists the threads of the tenant, the last changed first. */
   readonly threads: (options?: {
     /** Lists threads whose messages have all of these words. Default: all threads. */
@@ -139,13 +139,13 @@ export interface ServerClient {
     readonly limit?: number | undefined
     /** The `next` of the page before. Default: the first page. */
     readonly cursor?: string | undefined
-  }) => Asked<typeof Threads.Type>
-  readonly status: (thread: string) => Asked<typeof Status.Type>
-  readonly start: (thread: string, input: Start) => Asked<typeof Acceptance.Type>
-  readonly decide: (thread: string, decisions: ReadonlyArray<Decision>) => Asked<typeof Acceptance.Type>
-  readonly steer: (thread: string, input: Input) => Asked<void>
+  }) => Reply<typeof Threads.Type>
+  readonly status: (thread: string) => Reply<typeof Status.Type>
+  readonly start: (thread: string, input: Start) => Reply<typeof Acceptance.Type>
+  readonly decide: (thread: string, decisions: ReadonlyArray<Decision>) => Reply<typeof Acceptance.Type>
+  readonly steer: (thread: string, input: Input) => Reply<void>
   /** Ends the run at work. Returns whether a run was at work. */
-  readonly cancel: (thread: string) => Asked<boolean>
+  readonly cancel: (thread: string) => Reply<boolean>
   /**
    * Streams the frames behind a position, to the end of the work, or for ever with `follow`. A lost connection goes on
    * behind its last frame; `onLink` learns of it. It fails when the server refuses the reader.
@@ -258,7 +258,7 @@ const readAddress = Effect.fnUntraced(function* (text: string) {
   if (url === null || !isWeb || url.username !== "" || url.password !== "") {
     return yield* makeError(
       "Address",
-      "This is no address of a server. Expected https://… without a name or a password."
+      "This is no address of a server. Expected an address such as https://agents.example.com or http://127.0.0.1:4000, without a name or a password."
     )
   }
   if (url.protocol === "http:" && !isLoopback(url)) {
