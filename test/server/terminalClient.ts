@@ -17,9 +17,18 @@ export const useTerminal = async (file: string, scene: Scene, ended: AbortSignal
   if (ended.aborted) return undefined
   const home = makeFolder()
   const env = { HOME: home, XDG_DATA_HOME: home, XDG_CONFIG_HOME: home, DEEPAGENTS_ATTACH_TOKEN: scene.token }
-  const program = start([file, "--cwd", home, "attach", scene.url, scene.thread], { columns: 120, rows: 40, env })
+  let isOver = false
+  const begin = () => {
+    isOver = false
+    const begun = start([file, "--cwd", home, "attach", scene.url, scene.thread], { columns: 120, rows: 40, env })
+    void begun.ended.then(() => (isOver = true))
+    return begun
+  }
+  let program = begin()
   const use = async () => {
     while (!ended.aborted) {
+      // A person starts it again, if the server was down at its start.
+      if (isOver && (await isThere())) program = begin()
       const last = program.text().split("\n").slice(-12).join("\n")
       // Enter is never pressed: another client may have decided meanwhile, and the key goes to the draft.
       if (last.includes("y yes") && !last.includes("stop typing") && scene.approves()) program.type("y")

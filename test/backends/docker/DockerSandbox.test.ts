@@ -347,7 +347,7 @@ describeContainers("DockerSandbox", () => {
         assert.include(yield* messageOf({ folder: join(socket, "..") }), "holds the socket")
         assert.include(yield* messageOf({ folder: "/" }), "holds the socket")
         assert.include(yield* messageOf({ folder: join(root, "none") }), "no such file or directory")
-        assert.include(yield* messageOf({ manifest: { image, ports: [1] } }), "ports need a network")
+        assert.include(yield* messageOf({ manifest: { image, ports: [1] } }), "needs a network")
         const both = { manifest: { image, network: "open" }, egress: () => Effect.succeed({ env: {} }) } as const
         assert.include(yield* messageOf(both), "commands would go around `egress`")
         const unknown: Record<string, unknown> = { image, netwrok: "open" }
