@@ -129,7 +129,10 @@ export const makeObserve =
           // Behind an older leaf, the store has more by now: it is read again.
           if (isOlder || (save !== undefined && save.from < Log.firstOf(log))) epoch = ""
           // A log without a save has only runs that could not begin, which the store does not have.
-          else reader.cursor = save?.from ?? (newest === undefined ? Log.firstOf(log) : log.next)
+          else {
+            const cursor = save?.from ?? (newest === undefined ? Log.firstOf(log) : log.next)
+            reader.cursor = Repeats.skipTold(before, log.frames, cursor)
+          }
           const open = Log.openFrames(log, save ?? newest ?? { step: 0, leaf: "", from: 0 }).filter(
             ({ frame }) => !Repeats.isTold(before, frame)
           )

@@ -50,6 +50,10 @@ export const countSubagents = (events: ReadonlyArray<StoredEvent>): ReadonlyMap<
   return counts
 }
 
+/** Reports whether a turn begins here whose message was told. */
+const isToldTurn = (keys: ReadonlySet<string>, event: AgentEvent): boolean =>
+  event._tag === "RoundStarted" && event.messageId !== undefined && keys.has(`message ${event.messageId}`)
+
 /** Notes the frames that the store told up to a place, and the sub-agents that it knows. */
 export const make = (
   { at: place, counts, ended }: Pick<ToldFrames, "counts" | "ended"> & { readonly at: Place },
@@ -63,34 +67,56 @@ export const make = (
   return { place, ended, keys, counts, isInTurn: false, isPast: false }
 }
 
+/**
+ * Finds the number of the first frame of a log, from `cursor` on, that may be new: nothing is new before the end of a run
+ * that the store told. A reader that begins in the middle of a turn learns whether its message was told.
+ */
+export const skipTold = (state: ToldFrames, frames: ReadonlyArray<LogFrame>, cursor: number): number => {
+  const { keys, place } = state
+  const end = frames.findLast(
+    ({ frame, place: own }) =>
+      frame._tag === "Event" &&
+      frame.event.path.length === 1 &&
+      isTerminal(frame.event) &&
+      own.step === place.step &&
+      own.leaf === place.leaf
+  )
+  if (place.isOver && end !== undefined && end.n >= cursor) return end.n + 1
+  const begin = frames.findLast(
+    ({ frame, n }) =>
+      n < cursor && frame._tag === "Event" && frame.event.path.length === 1 && frame.event._tag === "RoundStarted"
+  )
+  state.isInTurn = begin?.frame._tag === "Event" && isToldTurn(keys, begin.frame.event)
+  return cursor
+}
+
 /** Reports whether the store told the event of a frame. */
 export const isTold = ({ keys }: ToldFrames, frame: Frame): boolean => {
   const key = frame._tag === "Event" ? keyOf(frame.event) : undefined
   return key !== undefined && keys.has(key)
 }
 
-/** The parts of a turn, which its message has whole. */
+/** The parts of a turn, which its message has whole, and its measure. */
 const isPart = ({ _tag }: AgentEvent): boolean =>
+  _tag === "ContextMeasured" ||
   _tag === "TextDelta" ||
   _tag === "ReasoningStarted" ||
   _tag === "ReasoningDelta" ||
   _tag === "ReasoningCompleted" ||
   _tag === "ToolCallDelta"
 
-/**
- * Reports whether the store told this frame of a log, which follows the frames asked about before, or an event behind it:
- * nothing comes behind the end of its run, and no part of a turn behind its message.
- */
-export const isRepeat = (state: ToldFrames, { frame, nth, place }: LogFrame): boolean => {
+/** Reports whether the store told this frame of a log, which follows the frames asked about before. */
+export const isRepeat = (state: ToldFrames, { frame, nth }: LogFrame): boolean => {
   if (frame._tag !== "Event") return false
   const { event } = frame
   const key = subagentKeyOf(event)
   if (key !== undefined) return nth <= (state.counts.get(key) ?? 0)
   if (event.path.length > 1) return false
   if (event._tag === "RoundStarted") {
-    state.isInTurn = event.messageId !== undefined && state.keys.has(`message ${event.messageId}`)
+    state.isInTurn = isToldTurn(state.keys, event)
+    return state.isInTurn
   }
-  if (state.isInTurn && (isPart(event) || event._tag === "RoundStarted")) return true
+  if (isPart(event)) return state.isInTurn
   if (event._tag === "CheckpointSaved") {
     state.isPast = event.step >= state.place.step && !state.place.isOver
     return event.step <= state.place.step
@@ -99,6 +125,5 @@ export const isRepeat = (state: ToldFrames, { frame, nth, place }: LogFrame): bo
     state.isPast = true
     return state.place.isOver && event.runId === state.ended
   }
-  const isEnded = state.place.isOver && event.runId === state.ended
-  return isEnded || isTold(state, frame) || (keyOf(event) === undefined && place.step < state.place.step)
+  return isTold(state, frame)
 }
