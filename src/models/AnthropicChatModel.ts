@@ -91,6 +91,7 @@ const make = Effect.fnUntraced(function* <R = never>(
   const client = yield* transport.make(options, origin)
   const service = makeService({
     provider,
+    address: client.address,
     encoding: encodingOf(options, yield* ModelCatalogue),
     overrides: options,
     open: makeBatched === undefined ? Effect.succeed(client.send) : yield* makeBatched(client, origin),

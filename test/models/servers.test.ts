@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer, Redacted, Schema } from "effect"
 import { Agent, ChatModel, Content, type Json, Message, Tool, Usage } from "effect-deepagents"
 import { ChatModels } from "effect-deepagents/models"
+import * as AnthropicChatModel from "effect-deepagents/models/AnthropicChatModel"
 import * as OllamaChatModel from "effect-deepagents/models/OllamaChatModel"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
@@ -602,6 +603,10 @@ describe("addresses", () => {
         [
           chat("http://user:pw@127.0.0.1:1234/v1", fetch),
           /ECONNREFUSED at http:\/\/127\.0\.0\.1:1234; is the server of LM Studio started/
+        ],
+        [
+          AnthropicChatModel.layer({ model: "m", apiKey, baseURL: "http://localhost:9", fetch }),
+          /ECONNREFUSED at http:\/\/localhost:9; is the server started\?$/
         ],
         [chat("http://localhost:9/v1", fetch), /ECONNREFUSED at http:\/\/localhost:9; is the server started\?$/],
         [

@@ -14,6 +14,7 @@ import { cacheTtl } from "./settings.ts"
  */
 export interface Platform {
   readonly provider: string
+  readonly address?: Setup["address"]
   readonly encoding: Encoding
   readonly overrides: Overrides
   readonly open: Setup["open"]
@@ -28,6 +29,7 @@ export interface Platform {
 /** Makes the service. */
 export const makeService = ({
   accessToken,
+  address,
   encoding,
   idle,
   open,
@@ -48,6 +50,6 @@ export const makeService = ({
     structuredOutput: overrides.structuredOutput ?? profile.structuredOutput,
     prices: overrides.prices ?? valueAt(profile.facts?.tiers ?? {}, tier) ?? own?.prices,
     abilities: overrides.abilities ?? (encoding.remote ? abilitiesOf(model) : []),
-    makeSession: makeClaudeSessions({ provider, encoding, open, secrets, idle, priced, accessToken })
+    makeSession: makeClaudeSessions({ provider, address, encoding, open, secrets, idle, priced, accessToken })
   }
 }

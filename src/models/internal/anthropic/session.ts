@@ -38,6 +38,8 @@ export type Send = (request: OutgoingRequest) => Promise<AsyncIterable<ReadonlyA
  * an event (milliseconds); `priced` puts a price on usage. */
 export interface Setup {
   readonly provider: string
+  /** The address of the server, for messages about its connection. */
+  readonly address?: string | undefined
   readonly encoding: Encoding
   /** Opens the sender of a session. */
   readonly open: Effect.Effect<Send, never, Scope.Scope>
@@ -99,7 +101,7 @@ const dropMovedThinking = (body: Body): Body => {
 
 /** Makes the opener of sessions. */
 export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession, never, Scope.Scope> => {
-  const { accessToken, idle, open: openSender, priced, provider, secrets } = setup
+  const { accessToken, address, idle, open: openSender, priced, provider, secrets } = setup
   const efforts = makeEfforts(setup.encoding.profile.efforts)
   const encoding = { ...setup.encoding, efforts }
   const { model } = encoding
@@ -116,7 +118,7 @@ export const makeClaudeSessions = (setup: Setup): Effect.Effect<ModelSession, ne
       if (refused !== undefined) return yield* refused
       const { betas, body, damaged, effort, names, removed } = yield* Effect.fromResult(encode(request))
       const hidden = [...secrets]
-      const origin: Origin = { provider, model, secrets: hidden, answered: {}, said: () => saidIn(request) }
+      const origin: Origin = { provider, model, address, secrets: hidden, answered: {}, said: () => saidIn(request) }
       const eventsWith = (token: string | undefined) => {
         const attempt = (signal: AbortSignal) => {
           const wireBody = isDropping ? dropMovedThinking(body) : body

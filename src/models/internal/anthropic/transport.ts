@@ -14,6 +14,8 @@ import { eventsOf } from "./wholeAnswer.ts"
 import type { Prompt } from "./wire.ts"
 
 export interface Transport {
+  /** The address of the server. */
+  readonly address: string
   readonly send: Send
   /** The headers of a request by itself: its version of the API, and its beta features. */
   readonly headersOf: (request: Pick<OutgoingRequest, "betas" | "body">) => Record<string, string>
@@ -61,24 +63,27 @@ export const make = Effect.fnUntraced(function* (
     readonly apiKey?: Redacted.Redacted | undefined
     readonly vertex?: Pick<Vertex, "project" | "location"> | undefined
   },
-  origin: Origin
+  from: Origin
 ): Effect.fn.Return<Transport, ModelError> {
-  const refused = refuseAddress(origin, connection.baseURL)
+  const refused = refuseAddress(from, connection.baseURL)
   if (refused !== undefined) return yield* refused
-  const { Anthropic } = yield* loadPeer(origin, "@anthropic-ai/sdk", () => import("@anthropic-ai/sdk"))
+  const { Anthropic } = yield* loadPeer(from, "@anthropic-ai/sdk", () => import("@anthropic-ai/sdk"))
   const { apiKey, vertex } = connection
   const client = yield* Effect.try({
     try: () =>
       new Anthropic({
-        ...clientOptions(connection, origin, { isReaderBound: true }),
+        ...clientOptions(connection, from, { isReaderBound: true }),
         ...(vertex === undefined
           ? { apiKey: apiKey === undefined ? undefined : Redacted.value(apiKey) }
           : // Each request has a token of its own.
             { apiKey: null, authToken: null, baseURL: vertexRoot(vertex, connection.baseURL) })
       }),
-    catch: (cause) => requestError(origin, cause)
+    catch: (cause) => requestError(from, cause)
   })
+  // The SDK may have it from its environment variable.
+  const origin: Origin = { ...from, address: client.baseURL }
   const plain = {
+    address: client.baseURL,
     headersOf: ({ betas, body }: Pick<OutgoingRequest, "betas" | "body">) => ({
       ...versionHeader(body),
       ...betaHeader(connection, betas)
