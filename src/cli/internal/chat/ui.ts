@@ -224,18 +224,14 @@ const frameFor = (scene: Scene, columns: number, rows: number): Frame => {
 
 /** Makes the screen of a chat. */
 export const makeUi = (options: UiOptions): Ui => {
-  const { desk, intend, now, style, terminal } = options
+  const { desk, hints, intend, now, style, terminal } = options
   const memory = makeMemory()
   const transcripts = makeTranscripts()
   let vim: Vim | undefined
   const state = makeState()
   const surface = (columns: number): Surface => ({ columns, style, highlight: state.highlight })
   const frame = (columns: number, rows: number): Frame =>
-    frameFor(
-      { state, input, asking, completion, vim, mode: desk().mode(), hints: options.hints, now: now(), style },
-      columns,
-      rows
-    )
+    frameFor({ state, input, asking, completion, vim, mode: desk().mode(), hints, now: now(), style }, columns, rows)
   const screen = makeScreen(terminal, frame)
   const painter = makePainter(screen.paint, terminal)
   const spinner = makeSpinner(painter, () => {
