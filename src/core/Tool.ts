@@ -32,27 +32,8 @@ import { fromUnknown, make as makeError, type ToolError } from "./ToolError.ts"
 import { fromResult, make as makeOutput, type ToolOutput } from "./ToolOutput.ts"
 
 /**
- * The effects of a tool on the world. A fact that is missing counts as false.
- *
- * - `readOnly`, `destructive`, `idempotent`, `openWorld`: the hints of MCP
- * - `paged`: returns large results in parts by itself, so its results never go into files
- * - `volatile`: the same call may return another result the next time (a status, a test run), so a repeated call is no
- *   circle
- * - `resumable`: acts only through inner calls, steps and agents, so an interrupted call is safe to run again
- * - `server`, `serverTool`: the server of the tool and its name on it, for rules about that server
- * - `editsFiles`: changes or moves files, and nothing else; people may let such calls run unasked
- * - `runsCommands`: runs programs, which go around rules for files
- * - `delegates`: starts a sub-agent, so that limits on sub-agents count its calls
- * - `aliases`: the names of the tool in other programs, which their skills and agent files use
- *
- * Six facts are for `Taint` and `HiddenResults`:
- *
- * - `untrusted`: results hold text of others (commits, remembered facts, background tasks), though the tool stays local
- * - `untrustedBy`: the arguments that bring text of others into results that otherwise show the folder's own files
- * - `lasting`: stores data that other threads read, without their marks
- * - `addresses`: the arguments that are addresses (URLs, hosts). `[]`: no argument is an address
- * - `content`: arguments that are only content, such as the body of a mail. The others choose a target or an amount
- * - `typed`: the fields of JSON results that hold ids, directory names or addresses, never prose
+ * The effects of a tool on the world. A fact that is missing counts as false. Four are hints of MCP (`readOnly`,
+ * `destructive`, `idempotent`, `openWorld`), and the last six are for `Taint` and `HiddenResults`.
  */
 export interface Annotations {
   /** The tool changes nothing. */
