@@ -215,7 +215,7 @@ export type Data = ToolOutput | string | number | boolean | null | Plain
 export type Work<E, R> = EffectShape<E, R> | Promise<Data> | Data
 
 /** The services of a work. Promises and values need none, also where a tool is made in the place that it is used. */
-type ServicesOf<W> = W extends EffectShape<unknown, infer R> ? R : never
+type ServicesOf<W> = W extends { readonly [Effect.TypeId]: Effect.Variance<Data, unknown, infer R> } ? R : never
 
 /** The parts of a tool beside its work. */
 interface Asides<A, R> {
