@@ -24,12 +24,16 @@ export interface ToldFrames {
 /** The log is late by a few events: older ones do not come again. */
 const most = 400
 
+/** Reports whether an event is about a request, also of a sub-agent: a reader gets both once. */
+const isOfRequest = (event: AgentEvent) => event._tag === "ApprovalRequested" || event._tag === "ApprovalResolved"
+
 /** The key of an event that both the store and the log tell; `undefined` for one that only the log tells. */
 const keyOf = (event: AgentEvent): string | undefined => {
   const { _tag, runId } = event
   if (_tag === "RunStarted") return `run ${runId}`
   if (_tag === "MessageAppended") return `message ${event.message.id}`
   if (_tag === "RoundCompleted") return `round ${runId} ${event.round}`
+  if (isOfRequest(event)) return `${_tag} ${event.id}`
   return _tag === "ToolCalled" || _tag === "ToolCompleted" || _tag === "ToolFailed"
     ? `${_tag} ${runId} ${event.callId}`
     : undefined
@@ -111,6 +115,7 @@ export const isRepeat = (state: ToldFrames, { frame, nth }: LogFrame): boolean =
   const { event } = frame
   const key = subagentKeyOf(event)
   if (key !== undefined) return nth <= (state.counts.get(key) ?? 0)
+  if (isOfRequest(event)) return isTold(state, frame)
   if (event.path.length > 1) return false
   if (event._tag === "RoundStarted") {
     state.isInTurn = isToldTurn(state.keys, event)
