@@ -31,17 +31,19 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
   it.effect.runIf(isFull)("suggests the right command, flag, field and variable for a misspelt one, with code 2", () =>
     Effect.gen(function* () {
       const cwd = folder()
-      const [other, command, flag, shared, variable, version] = yield* Effect.all(
+      const [other, command, flag, shared, variable, version, place] = yield* Effect.all(
         [
           run(cwd, ["--continue"]),
           run(cwd, ["sesions"]),
           run(cwd, ["run", "--jsonn", "hi"]),
           run(cwd, ["run", "--modle", "a:b", "hi"]),
           run(cwd, ["config"], { DEEPAGENTS_MODLE: "x" }),
-          run(cwd, ["--vesrion"])
+          run(cwd, ["--vesrion"]),
+          run(cwd, ["../other"])
         ],
         { concurrency: 4 }
       )
+      assert.match(place.err, /deepagents --cwd "\.\.\/other"/)
       assert.match(version.err, /Did you mean "--version"\?/)
       assert.deepEqual([command.out, flag.out, shared.out], ["", "", ""])
       assert.match(flag.err, /deepagents run --help/)

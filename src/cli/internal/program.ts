@@ -59,10 +59,12 @@ const suggestFlag = (error: CliError.CliError): string => {
     if (command !== undefined) return ` This is a command: deepagents ${command}`
     return error.suggestions.length === 0 ? didYouMean(error.option, sharedNames) : ""
   }
-  // A prompt was taken for a command.
-  return error._tag === "UnknownSubcommand" && error.suggestions.length === 0
-    ? ` To ask the agent: deepagents run ${JSON.stringify(error.subcommand)}`
-    : ""
+  if (error._tag !== "UnknownSubcommand" || error.suggestions.length > 0) return ""
+  // A folder, or a prompt, was taken for a command.
+  const text = JSON.stringify(error.subcommand)
+  return /^(?:[/~.]|[A-Za-z]:)/.test(error.subcommand)
+    ? ` To work in a folder: deepagents --cwd ${text}`
+    : ` To ask the agent: deepagents run ${text}`
 }
 
 /** Reports a wrong command line without the help text, since the standard output is for answers. */

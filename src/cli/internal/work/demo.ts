@@ -122,7 +122,7 @@ const turns: ReadonlyArray<(messages: Messages) => DemoTurn> = [
     text: [
       isSuccess(resultOf(messages, "write_file"))
         ? `The report is in \`./${report}\`.`
-        : "The report was not written, so here it is.",
+        : `The report was not written to \`./${report}\`, since nobody allowed it. Here it is:`,
       "",
       table(messages),
       "",
