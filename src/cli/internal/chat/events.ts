@@ -3,6 +3,7 @@ import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import { priced, type Prices } from "../../../core/Usage.ts"
 import * as Subagents from "../../../middleware/Subagents.ts"
 import * as View from "../../../view/View.ts"
+import { makeIsToldWarning } from "../render/told.ts"
 import type { Questions } from "./asking.ts"
 import type { UiState } from "./state.ts"
 
@@ -12,12 +13,14 @@ const makeIsSaid = (asking: Pick<Questions, "wasAsked">) => {
   const delegated = new Set<string>()
   /** The calls that the person rejected. */
   const rejected = new Set<string>()
+  const isToldWarning = makeIsToldWarning()
   return (event: AgentEvent): boolean => {
     // A resumed conversation was shown, with the place where its answer was cut off.
     if (event._tag === "CheckpointLoaded") return true
     if (event._tag === "ApprovalResolved" && event.decision === "reject" && asking.wasAsked(event.id)) {
       rejected.add(event.callId)
     }
+    if (event._tag === "Warning") return isToldWarning(event)
     if (event._tag === "ToolFailed") return rejected.delete(event.callId)
     if (event._tag === "SubagentCompleted") delegated.add(event.callId)
     if (event._tag === "ToolCompleted") return delegated.delete(event.callId) && event.toolName === Subagents.toolName

@@ -7,6 +7,7 @@ import type { AgentEvent } from "../../../core/AgentEvent.ts"
 import * as View from "../../../view/View.ts"
 import { partLines } from "../render/part.ts"
 import { styleOf } from "../render/style.ts"
+import { makeIsToldWarning } from "../render/told.ts"
 import { plural } from "../render/words.ts"
 
 export interface Printer {
@@ -35,6 +36,7 @@ export const makePrinter = (options: {
 }): Printer => {
   const surface = { columns: options.columns, style: styleOf(options.colours), highlight: undefined }
   let view = View.empty
+  const isToldWarning = makeIsToldWarning()
   const isShown = ({ kind }: View.Part): boolean =>
     options.answerOnly === true ? kind === "text" || kind === "code" : kind !== "user" || options.echoes === true
   const print = (parts: ReadonlyArray<View.Part>): void => {
@@ -46,7 +48,7 @@ export const makePrinter = (options: {
     event: (event) => {
       const [next, parts] = View.reduce(view, event)
       view = next
-      print(parts)
+      if (event._tag !== "Warning" || !isToldWarning(event)) print(parts)
     },
     parts: print,
     view: () => view
