@@ -5,11 +5,11 @@ type Warning = Extract<AgentEvent, { readonly _tag: "Warning" }>
 
 /** Makes the memory of a chat. It reports whether a warning about the facts of a model was told before. */
 export const makeIsToldWarning = () => {
-  const told = new Set<string>()
+  const messages = new Set<string>()
   return ({ code, message }: Warning): boolean => {
     if (code !== "model-facts") return false
-    const isTold = told.has(message)
-    told.add(message)
+    const isTold = messages.has(message)
+    messages.add(message)
     return isTold
   }
 }
