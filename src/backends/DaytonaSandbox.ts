@@ -62,7 +62,7 @@ export interface Manifest extends Content {
   readonly network?: "none" | "open" | undefined
   /** Ports of servers. An address is signed, and valid for an hour. Default: none. */
   readonly ports?: ReadonlyArray<number> | undefined
-  /** Limits, of an image that is no snapshot. Default: Daytona's own. */
+  /** The limits of the sandbox. A snapshot has its own limits. Default: Daytona's. */
   readonly limits?: MachineLimits | undefined
 }
 

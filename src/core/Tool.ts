@@ -214,7 +214,7 @@ export type Data = ToolOutput | string | number | boolean | null | Plain
  */
 export type Work<E, R> = EffectShape<E, R> | Promise<Data> | Data
 
-/** The services of a work. Promises and values need none, also where a tool is made in the place that it is used. */
+/** The services of a tool's work. Promises and values need no services, also for a tool written inside of `tools`. */
 type ServicesOf<W> = W extends { readonly [Effect.TypeId]: Effect.Variance<Data, unknown, infer R> } ? R : never
 
 /** The parts of a tool beside its work. */

@@ -20,9 +20,9 @@ export const useTerminal = async (file: string, scene: Scene, ended: AbortSignal
   let isOver = false
   const begin = () => {
     isOver = false
-    const begun = start([file, "--cwd", home, "attach", scene.url, scene.thread], { columns: 120, rows: 40, env })
-    void begun.ended.then(() => (isOver = true))
-    return begun
+    const running = start([file, "--cwd", home, "attach", scene.url, scene.thread], { columns: 120, rows: 40, env })
+    void running.ended.then(() => (isOver = true))
+    return running
   }
   let program = begin()
   const use = async () => {

@@ -44,7 +44,7 @@ const snapshotScheme = "snapshot://"
 /** The image of a snapshot, for a manifest. */
 export const toImage = (snapshotId: string): string => `${snapshotScheme}${snapshotId}`
 
-/** Tells the image of a snapshot from one of a registry. */
+/** Reports whether an image is a snapshot. Other images come from a registry. */
 export const readImage = (
   image: string
 ): { readonly snapshot: string; readonly name?: never } | { readonly name: string; readonly snapshot?: never } =>

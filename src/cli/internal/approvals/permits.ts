@@ -41,7 +41,7 @@ const sourcesOf = (setting: Setting | undefined): ReadonlyArray<Source> => {
   ]
 }
 
-/** The commands in a sandbox: none, all, or those that nobody approved, by the arguments of their calls. */
+/** The commands that run in a sandbox. `unapproved`: the arguments of a call tell whether it runs there. */
 export type Containment = "none" | "all" | "unapproved"
 
 /** Tells whether a rule is for a tool that looks at files of the folder, or changes them. */

@@ -34,7 +34,7 @@ interface AttachOptions {
 /** The variable of the token. It is another one than that of `serve`, whose secret must not go to a server of others. */
 const variable = "DEEPAGENTS_ATTACH_TOKEN"
 
-/** The flags that say how an agent of this machine works. */
+/** Flags that configure an agent on this machine. A remote agent ignores them, so `attach` refuses them. */
 const localFlags = (flags: SharedFlags): ReadonlyArray<string> =>
   Object.entries({
     "--add-dir": flags.addDir.length > 0,
@@ -91,7 +91,7 @@ const tokenOf = Effect.fnUntraced(function* (places: Places, origin: string, { t
   return yield* keptKey(places, origin, servers)
 })
 
-/** Says what to do about a failed request. */
+/** Adds the next step to the message of a failed request. */
 const toFailure = (url: string) => (error: ServerClient.ServerClientError) => {
   const message =
     error.reason === "Unauthorized"

@@ -83,7 +83,7 @@ const patiently = <A>(request: Effect.Effect<A, ServerClientError>): Effect.Effe
 export const showFacts = ({ at, options: { host }, ui }: Look): void =>
   ui.setFacts([at.agent, ...(at.model === undefined ? [] : [at.model]), host].map(cleanLine))
 
-/** Shows the connection. Short cuts are no news. */
+/** Shows the state of the connection. A brief interruption is not shown. */
 const makeShowLink = (ui: Ui) => {
   let losses = 0
   return (link: Link): Effect.Effect<void> =>

@@ -83,7 +83,7 @@ export interface Context {
   readonly memoryGuard?: Host.Guard | undefined
   readonly isDemo: boolean
   readonly isolation: Isolated.Isolation
-  /** The approvals for good of a chat now. `undefined`, and the default: those of the project. */
+  /** Reads the approvals for good of a chat. Default, also for `undefined`: the project's approvals. */
   readonly learned?: (() => ReadonlyArray<LearnedRules> | undefined) | undefined
   /** The mode of a chat or a served thread now. Default: the mode of the settings. */
   readonly mode?: Effect.Effect<Approvals> | undefined

@@ -151,7 +151,7 @@ const isFolder = (path: string): boolean =>
     () => false
   )
 
-/** There is no network: package managers would try for minutes. */
+/** Stops the retries of package managers, which take minutes without a network. */
 const withoutRetries = { npm_config_fetch_retries: "0", PIP_RETRIES: "0", CARGO_NET_RETRY: "0" }
 
 /**
