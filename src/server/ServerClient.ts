@@ -42,6 +42,7 @@ import { untraced } from "../support/http/untraced.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { cleanLine } from "../support/text/clean.ts"
+import { nameProblem } from "../support/text/names.ts"
 import { cut } from "../support/text/text.ts"
 import { type Frame, Position } from "./internal/position.ts"
 import * as shapes from "./internal/shapes.ts"
@@ -268,7 +269,13 @@ const readAddress = Effect.fnUntraced(function* (text: string) {
   return { host: url.host, base: `${url.origin}${url.pathname.replace(/\/+$/, "")}` }
 })
 
-const of = (thread: string, what: string) => `/threads/${encodeURIComponent(thread)}/${what}`
+/** The path of a thread. `.` and `..` would lead to another path, and half of a surrogate pair has no form in an address. */
+const pathOf = (thread: string, what: string): Effect.Effect<string, ServerClientError> => {
+  const problem = thread === "." || thread === ".." ? "it is a step of a path" : nameProblem(thread, 255)
+  return problem === undefined
+    ? Effect.succeed(`/threads/${encodeURIComponent(thread)}/${what}`)
+    : Effect.fail(makeError("Refused", `This is no id of a thread: ${problem}.`))
+}
 
 const encodeDecisions = Schema.encodeSync(Schema.Array(Decision))
 
@@ -317,6 +324,10 @@ export const make = Effect.fnUntraced(function* (
     return value !== undefined && Result.isSuccess(value) ? value.success : yield* misread
   })
 
+  /** Asks about a thread. */
+  const askThread = <A>(schema: Schema.ConstraintDecoder<A>, thread: string, what: string, body?: object) =>
+    Effect.flatMap(pathOf(thread, what), (path) => ask(schema, body === undefined ? get(path) : post(path, body)))
+
   const get = (path: string) => HttpClientRequest.get(`${base}${path}`, { headers: { accept: "application/json" } })
   const post = (path: string, body: object) =>
     HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post(`${base}${path}`), body)
@@ -358,7 +369,8 @@ export const make = Effect.fnUntraced(function* (
       })
       const attempt = Stream.suspend(() => {
         const query = new URLSearchParams(defined({ follow: follow ? "true" : undefined, after: position }))
-        return Stream.concat(connect(of(thread, `events?${query}`), opened), Stream.fromEffectDrain(end)).pipe(
+        const frames = Stream.unwrap(Effect.map(pathOf(thread, `events?${query}`), (path) => connect(path, opened)))
+        return Stream.concat(frames, Stream.fromEffectDrain(end)).pipe(
           Stream.tap(keep),
           Stream.catch((error) => Stream.fromEffectDrain(wait(error)))
         )
@@ -374,15 +386,14 @@ export const make = Effect.fnUntraced(function* (
       const query = new URLSearchParams(defined({ limit: String(limit), search, cursor }))
       return ask(Threads, get(`/threads?${query}`))
     },
-    status: (thread) => ask(Status, get(of(thread, "state"))),
-    start: (thread, { id = makeId(), ...input }) =>
-      ask(Acceptance, post(of(thread, "runs"), { ...defined(input), id })),
+    status: (thread) => askThread(Status, thread, "state"),
+    start: (thread, { id = makeId(), ...input }) => askThread(Acceptance, thread, "runs", { ...defined(input), id }),
     decide: (thread, decisions) =>
-      ask(Acceptance, post(of(thread, "decisions"), { decisions: encodeDecisions(decisions) })),
-    steer: (thread, input) => Effect.asVoid(ask(Schema.Null, post(of(thread, "steer"), { input }))),
+      askThread(Acceptance, thread, "decisions", { decisions: encodeDecisions(decisions) }),
+    steer: (thread, input) => Effect.asVoid(askThread(Schema.Null, thread, "steer", { input })),
     cancel: (thread) =>
       Effect.map(
-        ask(Schema.Struct({ isCancelled: Schema.Boolean }), post(of(thread, "cancel"), {})),
+        askThread(Schema.Struct({ isCancelled: Schema.Boolean }), thread, "cancel", {}),
         ({ isCancelled }) => isCancelled
       ),
     observe

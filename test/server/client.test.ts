@@ -294,6 +294,19 @@ describe("a hostile server", () => {
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
+  it.effect("asks for nothing by an id that is no name, and fails as a value", () =>
+    Effect.gen(function* () {
+      const client = yield* connect("http://127.0.0.1:9")
+      for (const thread of ["", ".", "..", "a\ud800", "a\nb", "x".repeat(256)]) {
+        const asked = [client.status(thread), client.steer(thread, "x"), Stream.runDrain(client.observe(thread))]
+        for (const request of asked) {
+          const { message, reason } = yield* Effect.flip(request)
+          assert.deepStrictEqual([reason, message.slice(0, 26)], ["Refused", "This is no id of a thread:"])
+        }
+      }
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
   it.effect("is refused by its address: plain HTTP beyond this machine, and anything but HTTP", () =>
     Effect.gen(function* () {
       for (const url of ["http://10.0.0.7", "http://localhost.evil.example", "ftp://a", "nothing", "https://a:b@c"]) {
