@@ -5,6 +5,7 @@ import { Message, type AgentEvent } from "effect-deepagents"
 import { AgentFile } from "effect-deepagents/agents"
 import { CommandRule } from "effect-deepagents/backends"
 import { View } from "effect-deepagents/view"
+import { mentionsLimit } from "../../src/cli/internal/approvals/isolated.ts"
 import { withFiles } from "../../src/cli/internal/chat/attach.ts"
 import { makeCompletion } from "../../src/cli/internal/chat/completion/completion.ts"
 import { makeInput } from "../../src/cli/internal/input/input.ts"
@@ -43,7 +44,9 @@ const more = [
   "1. a\n",
   "  - a\n",
   "> ",
-  "@a "
+  "@a ",
+  "no such file or directory ",
+  "/home/a"
 ]
 
 const style = styleOf(true)
@@ -107,6 +110,7 @@ const parsers: Readonly<Record<string, Parser>> = {
     cleanLine(text)
     View.withMarks(text)
   },
+  "the output of an isolated command": (text) => mentionsLimit(text),
   "a line that is too long": (text) => {
     fit(text, 80)
     fit(style.red(text), 80)

@@ -22,3 +22,10 @@ export const isOutside = (call: Call): boolean => call.name === toolName && call
 /** Changes the place of a call. `undefined` leaves it open, as in calls of the built-in tool. */
 export const placeAt = ({ outside: _outside, ...args }: JsonObject, outside: boolean | undefined): JsonObject =>
   outside === undefined ? args : { ...args, outside }
+
+/** Words of programs that lack the network, the home, a program or rights. Bounded gaps keep the search linear. */
+const limits =
+  /could not resolve|getaddrinfo|EAI_AGAIN|ENOTFOUND|name resolution|network is unreachable|ENETUNREACH|ECONNREFUSED|connection refused|failed to connect|EROFS|read-only file system|EACCES|EPERM|permission denied|operation not permitted|cannot connect to|command not found|: not found|\/(?:home|root|run|var)\/[^\n]{0,200}no such file|no such file[^\n]{0,200}\/(?:home|root|run|var)\//i
+
+/** Reports whether the output of a command may come from the limits of the sandbox. */
+export const mentionsLimit = (output: string): boolean => limits.test(output)

@@ -23,7 +23,7 @@ import type { ToolContext } from "../../../../core/ToolContext.ts"
 import * as ToolError from "../../../../core/ToolError.ts"
 import * as ToolOutput from "../../../../core/ToolOutput.ts"
 import * as Taint from "../../../../middleware/Taint.ts"
-import { isOutside, placeAt, toolName } from "../../approvals/isolated.ts"
+import { isOutside, mentionsLimit, placeAt, toolName } from "../../approvals/isolated.ts"
 import { commandsFor, type LearnedRules } from "../../approvals/learned.ts"
 import type { Permits } from "../../approvals/permits.ts"
 import type { Approvals, Settings } from "../../config/settings.ts"
@@ -60,16 +60,12 @@ export class Enclosure extends Context.Service<Enclosure, Effect.Effect<Sandbox.
 const outsideWords =
   "A command that nobody approved may run isolated: it reaches the working folder alone, without network, home and changes of .git. true runs it with all rights of the user, who is asked: give it only to a command that needs more"
 
-/** Output of commands that needed more than the sandbox has. */
-const limits =
-  /could not resolve|getaddrinfo|EAI_AGAIN|ENOTFOUND|name resolution|network is unreachable|ENETUNREACH|ECONNREFUSED|connection refused|failed to connect|EROFS|read-only file system|EACCES|EPERM|permission denied|operation not permitted|cannot connect to|command not found|: not found|no such file or directory.*\/(?:home|root|run|var)\//i
-
 const note =
   "[It ran isolated: this folder and the programs of the system alone, without network, home, other programs of the machine and changes of .git. If it needs them, call execute again with outside: true; the user is asked.]"
 
 /** Tells the model that a failure may come from the isolation. A failure without a word may, too: `which` finds no program of a home. */
 const explain = (output: ToolOutput.ToolOutput): ToolOutput.ToolOutput =>
-  limits.test(ToolOutput.text(output)) || (output.isError && ToolOutput.text(output).startsWith("[No output]"))
+  mentionsLimit(ToolOutput.text(output)) || (output.isError && ToolOutput.text(output).startsWith("[No output]"))
     ? { ...output, content: [...output.content, Content.text(note)] }
     : output
 
