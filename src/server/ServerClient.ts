@@ -189,7 +189,7 @@ const toError = (host: string) => (error: HttpClientError) => {
   return certificate.test(words)
     ? makeError(
         "Certificate",
-        `The certificate of ${host} is not trusted here (${/\w*(?:CERT|SIGNED|VERIFY|ISSUER)\w*/.exec(words)?.[0]}). If its authority is your own, name its file in NODE_EXTRA_CA_CERTS; never turn the check off.`
+        `The certificate of ${host} is not trusted here (${/\w{0,60}(?:CERT|SIGNED|VERIFY|ISSUER)\w{0,60}/.exec(words)?.[0]}). If its authority is your own, name its file in NODE_EXTRA_CA_CERTS; never turn the check off.`
       )
     : makeError("Unreachable", `The server at ${host} can't be reached. Is it running, and is the address right?`)
 }
