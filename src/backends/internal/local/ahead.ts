@@ -93,6 +93,7 @@ export const make = (jail: Jail.Jail): Ahead => {
 
   const readFile = (path: string, self: string): void => {
     const name = Path.basename(path)
+    if (System.isOpenDatabase(`${self}/${name}`)) return
     const room = Math.min(maxFileBytes, maxBytes - bytes)
     const file = using(`${self}/${name}`, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, (fd) => readSmall(fd, room))
     if (file === undefined) return

@@ -18,6 +18,12 @@ export const outside: Fault = { reason: { _tag: "OutsideRoot" } }
 
 export const special = fault({ _tag: "Unsupported" }, "this is a device, a socket or a pipe, not a regular file")
 
+/** The locks of the database would be lost: see `support/store/sqliteFiles.ts`. */
+export const openDatabase = fault(
+  { _tag: "PermissionDenied" },
+  "this program has it open as an SQLite database; read it with a command, such as sqlite3"
+)
+
 const unavailable = (detail: string): Fault => fault({ _tag: "Unavailable" }, detail)
 
 const verdicts: { readonly [code: string]: Fault | undefined } = {

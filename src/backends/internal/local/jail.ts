@@ -11,7 +11,7 @@ import * as NodePath from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import { type Fault, fault, outside, special } from "./failure.ts"
+import { type Fault, fault, openDatabase, outside, special } from "./failure.ts"
 import * as System from "./system.ts"
 
 /** The folders of a root that may be entered. The answers may change while the jail is used. */
@@ -263,6 +263,7 @@ export const reading = (
   name: string
 ): Effect.Effect<{ readonly fd: number; readonly stats: System.Stats }, Fault, Scope.Scope> =>
   Effect.gen(function* () {
+    if (System.isOpenDatabase(held.at(name))) return yield* Effect.fail(openDatabase)
     const fd = yield* Effect.acquireRelease(
       System.open(held.at(name), NodeFs.constants.O_RDONLY | NodeFs.constants.O_NOFOLLOW | NodeFs.constants.O_NONBLOCK),
       System.close

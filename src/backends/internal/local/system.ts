@@ -9,6 +9,7 @@ import { isUtf8 } from "node:buffer"
 import * as NodeFs from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as SqliteFiles from "../../../support/store/sqliteFiles.ts"
 import { type Fault, fault, fromSystem } from "./failure.ts"
 
 export type Stats = NodeFs.BigIntStats
@@ -49,6 +50,13 @@ const runNow = <A>(run: () => A): Effect.Effect<A, Fault> =>
 /** The entry at a path; `undefined` if it is missing. Avoids the cost of an error for this common case. */
 export const lstatNow = (path: RealPath): Stats | undefined =>
   NodeFs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
+
+/** True if SQLite has the file open in this process, which must not open it again. */
+export const isOpenDatabase = (path: RealPath): boolean => {
+  if (!SqliteFiles.hasOpen()) return false
+  const stats = Result.getOrUndefined(attempt(() => lstatNow(path)))
+  return stats !== undefined && SqliteFiles.isOpen(stats)
+}
 
 const missing = fault({ _tag: "NotFound" })
 

@@ -2,10 +2,12 @@
 import * as Effect from "effect/Effect"
 import * as Base64 from "effect/encoding/Base64"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Content from "../../../core/Content.ts"
 import * as Message from "../../../core/Message.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
+import * as SqliteFiles from "../../../support/store/sqliteFiles.ts"
 import { cleanLine } from "../../../support/text/clean.ts"
 
 const types: { readonly [extension: string]: string } = {
@@ -43,8 +45,8 @@ const readText = Effect.fnUntraced(function* (folder: string, name: string) {
   const root = yield* fs.realPath(folder)
   const real = yield* fs.realPath(path.resolve(root, name))
   if (!real.startsWith(root.endsWith(path.sep) ? root : root + path.sep)) return undefined
-  const { size, type } = yield* fs.stat(real)
-  if (type !== "File") return undefined
+  const { dev, ino, size, type } = yield* fs.stat(real)
+  if (type !== "File" || SqliteFiles.isOpen({ dev, ino: Option.getOrElse(ino, () => 0) })) return undefined
   if (size > texts.one) return { size: Number(size), text: undefined }
   const text = yield* fs.readFileString(real)
   return text.includes("\0") ? undefined : { size: Number(size), text }

@@ -2,6 +2,7 @@
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
+import * as SqliteFiles from "../../../support/store/sqliteFiles.ts"
 import { makeFolder, type Places } from "../config/places.ts"
 import { Failure } from "../failure.ts"
 
@@ -24,8 +25,10 @@ export const hold = Effect.fnUntraced(function* ({ data }: Places, threadId: str
       message: isBusy ? elsewhere : `Session ${threadId} can't be locked: ${String(cause)}`
     })
   }
+  const path = join(folder, "lock")
+  yield* SqliteFiles.mark(path)
   const file = yield* Effect.acquireRelease(
-    Effect.try({ try: () => new DatabaseSync(join(folder, "lock")), catch: toFailure }),
+    Effect.try({ try: () => new DatabaseSync(path), catch: toFailure }),
     (opened) => Effect.sync(() => opened.close())
   )
   yield* Effect.try({ try: () => file.exec("BEGIN EXCLUSIVE"), catch: toFailure })

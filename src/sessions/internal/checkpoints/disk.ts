@@ -4,6 +4,7 @@ import * as fs from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as SqliteFiles from "../../../support/store/sqliteFiles.ts"
 import type { Entry, File, State } from "./entry.ts"
 
 /** Runs a call of the file system; `undefined` if it fails. */
@@ -77,7 +78,7 @@ export const readState = Effect.fnUntraced(function* (
 ): Effect.fn.Return<{ readonly state: State; readonly blob?: Blob }> {
   const stat = hasRealParents(path) ? statOf(path) : undefined
   const state = stat === undefined ? undefined : entryOf(path, stat)
-  if (state?._tag !== "File" || state.size > most) return { state }
+  if (stat === undefined || state?._tag !== "File" || state.size > most || SqliteFiles.isOpen(stat)) return { state }
   const content = yield* readFile(path, state)
   return content === undefined ? { state } : { state: content.file, blob: content.blob }
 })

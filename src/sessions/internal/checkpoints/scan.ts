@@ -4,6 +4,7 @@
  */
 import * as fs from "node:fs"
 import * as Effect from "effect/Effect"
+import * as SqliteFiles from "../../../support/store/sqliteFiles.ts"
 import { attempt, type Blob, entryOf, fileOf, modeOf, readFile, stampOf, statOf } from "./disk.ts"
 import { type Entry, type File, isSame, type State } from "./entry.ts"
 import { ignoredFolders, objectSizes } from "./git.ts"
@@ -149,6 +150,11 @@ const look = Effect.fnUntraced(function* (root: string, snapshot: Snapshot, limi
       return
     }
     const before = snapshot.entries.get(path)
+    if (stat.isFile() && SqliteFiles.isOpen(stat)) {
+      // A database of this program is no work of the turn.
+      if (before !== undefined) entries.set(path, before)
+      return
+    }
     if (!stat.isFile()) {
       const entry = entryOf(path, stat)
       if (entry !== undefined) entries.set(path, before !== undefined && isSame(before, entry) ? before : entry)

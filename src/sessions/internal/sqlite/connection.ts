@@ -1,5 +1,5 @@
 /** Connects `effect/sql` to an SQLite file. */
-import { closeSync, openSync, statSync } from "node:fs"
+import { accessSync, closeSync, constants, openSync, statSync } from "node:fs"
 import { resolve } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
@@ -12,6 +12,7 @@ import { SafeIntegers } from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
+import * as SqliteFiles from "../../../support/store/sqliteFiles.ts"
 import * as Checkpoints from "./checkpoints.ts"
 import { isLocked, movedAway, toOpenError, toSqlError } from "./errors.ts"
 import { retryWhileLocked } from "./lock.ts"
@@ -172,7 +173,11 @@ const openPrivately = (file: string): Result.Result<OpenDatabase, unknown> => {
   if (file === inMemory) return attempt(() => ({ database: new DatabaseSync(inMemory), isReadOnly: false }))
   // SQLite never reads an absolute path as a URI.
   const path = resolve(file)
-  const touched = attempt(() => closeSync(openSync(path, "a", 0o600)))
+  // A file that exists must not be opened: another connection of this process would lose its locks.
+  const isThere = attempt(() => statSync(path, { throwIfNoEntry: false }) !== undefined)
+  const touched = Result.flatMap(isThere, (exists) =>
+    attempt(() => (exists ? accessSync(path, constants.W_OK) : closeSync(openSync(path, "a", 0o600))))
+  )
   if (Result.isSuccess(touched)) {
     return attempt(() => ({ database: new DatabaseSync(path, { timeout: 0 }), isReadOnly: false }))
   }
@@ -188,6 +193,7 @@ export const open = Effect.fnUntraced(function* (
 ): Effect.fn.Return<SqliteConnection, SqlError, Scope.Scope> {
   const attempt = <A>(body: () => A) =>
     touch(() => Result.try({ try: body, catch: (cause) => toOpenError(cause, file) }))
+  if (file !== inMemory) yield* SqliteFiles.mark(resolve(file))
   const { database, isReadOnly } = yield* Effect.acquireRelease(
     touch(() => Result.mapError(openPrivately(file), (cause) => toOpenError(cause, file))),
     (opened) => Effect.sync(() => opened.database.close())
