@@ -96,7 +96,6 @@ export const make = <O, E, R>(
     /** The name of the workflow, which stored runs refer to: keep it. */
     readonly name: string
     /** The agent. Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written here. */
-    /** The agent. Give an agent that has a name: TypeScript infers too little of `Agent.provide(…)` written here. */
     readonly agent: Agent.Agent<O, E, R>
   } & Terms<O, E>
 ): DurableAgent<O, E, R> => {

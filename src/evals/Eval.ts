@@ -199,8 +199,6 @@ const problemOf = (
 
 const refuse = makeEffectCheck("Eval.suite", shapes.evalSuite, (_, problem) => Effect.fail(new EvalError({ problem })))
 
-const failed = (name: string, evidence: string): Score => ({ name, kind: "correctness", passed: false, evidence })
-
 /** Scores a trial. A scorer that fails does not stop the others. */
 const scoreTrial = <O, RS>(
   trial: Trial<O>,
@@ -216,7 +214,9 @@ const scoreTrial = <O, RS>(
           onFailure: (cause) => {
             const problem = describeFailure(cause)
             if (isTerminal(cause)) progress.stopped ??= problem
-            return [failed("scorer", `The scorer failed: ${problem}`)]
+            return [
+              { name: "scorer", kind: "correctness" as const, passed: false, evidence: `The scorer failed: ${problem}` }
+            ]
           }
         }
       )

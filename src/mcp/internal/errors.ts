@@ -153,9 +153,9 @@ export const tooSlowToConnect = (server: string, milliseconds: number, what: str
 /** A server that asks without an end. */
 export const tooMany = (server: string, words: string): McpError => make(server, "Invalid", words, undefined)
 
-/** A thing that a server does not offer. */
-export const unsupported = (server: string, what: string): McpError =>
-  make(server, "Refused", `it offers no ${what}`, undefined)
+/** A server that reports no changes of resources. */
+export const withoutSubscriptions = (server: string): McpError =>
+  make(server, "Refused", "it offers no subscriptions to resources", undefined)
 
 /** A connection that ended by itself. */
 export const lostConnection = (server: string, words: string): McpError => make(server, "Lost", words, undefined)

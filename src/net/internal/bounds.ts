@@ -10,9 +10,9 @@ import * as UrlParams from "effect/http/UrlParams"
 import * as Inspectable from "effect/Inspectable"
 import { pipeArguments } from "effect/Pipeable"
 import * as Stream from "effect/Stream"
-import { joinBytes } from "../../support/http/body.ts"
 import { type Refused, makeRefused } from "../../support/http/rules.ts"
 import { valueAt } from "../../support/json/valueAt.ts"
+import { joinBytes } from "../../support/store/joinBytes.ts"
 import { makeUnpacker, type Packing } from "./unpack.ts"
 
 type Bytes = Stream.Stream<Uint8Array, HttpClientError.HttpClientError>

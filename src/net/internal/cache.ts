@@ -14,8 +14,8 @@ import type * as Persistence from "effect/persistence/Persistence"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { joinBytes } from "../../support/http/body.ts"
 import { sha256 } from "../../support/store/hash.ts"
+import { joinBytes } from "../../support/store/joinBytes.ts"
 import { replaceBody } from "./bounds.ts"
 
 export interface CacheOptions {

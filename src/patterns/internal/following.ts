@@ -4,6 +4,7 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
+import { joinBytes } from "../../support/store/joinBytes.ts"
 
 /** A line, and the position behind it. A source without positions leaves it out. */
 export interface Line {
@@ -29,16 +30,6 @@ const parse = (position: string | undefined): Place | undefined => {
   return Number.isSafeInteger(inode) && Number.isSafeInteger(offset)
     ? { inode: inode ?? 0, offset: offset ?? 0 }
     : undefined
-}
-
-const join = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const bytes = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const chunk of chunks) {
-    bytes.set(chunk, at)
-    at += chunk.length
-  }
-  return bytes
 }
 
 /** The whole lines of bytes that begin at a place. A line without an end waits for it, unless it fills the bytes. */
@@ -77,7 +68,7 @@ export const followFile = (
       const from: Place = { inode, offset: isSame ? place.offset : 0 }
       const bytes =
         size > from.offset
-          ? join(
+          ? joinBytes(
               yield* orMissing(
                 Stream.runCollect(files.stream(path, { offset: from.offset, bytesToRead: mostBytes })),
                 []

@@ -2,13 +2,13 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 
-const clamp = (least: number, most: number, value: number): number => Math.min(Math.max(least, value), most)
+const clamp = (value: number, most: number): number => Math.min(Math.max(1, value), most)
 
 /** Bounds the lifetime of a code and the polling interval of a server, in seconds. */
 export const bounds = (expiresIn: number, interval: number | undefined) => ({
-  seconds: clamp(1, 1800, expiresIn),
+  seconds: clamp(expiresIn, 1800),
   // RFC 8628: five seconds, if the server says none.
-  interval: clamp(1, 60, interval ?? 5)
+  interval: clamp(interval ?? 5, 60)
 })
 
 /** The reasons to poll again: the code is not entered yet, the polls are too frequent, the server is down. */

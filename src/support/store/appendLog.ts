@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
+import { joinBytes } from "./joinBytes.ts"
 
 /** A file, read up to some line. */
 export interface Log<Outcome> {
@@ -83,16 +84,6 @@ export const follow = Effect.fnUntraced(function* (file: FileSystem.File, log: L
   log.tail = count - whole
   return { lines: linesOf(log, bytes.subarray(0, whole)), rest: bytes.subarray(whole, count) }
 })
-
-const joinBytes = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    bytes.set(part, at)
-    at += part.length
-  }
-  return bytes
-}
 
 /** Appends a line, or the parts of its bytes, and gives the number of bytes. Does not update the log. */
 export const append = Effect.fnUntraced(function* (

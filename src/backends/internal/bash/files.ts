@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Backend from "../../../core/Backend.ts"
-import { joinBytes } from "../files/mime.ts"
+import { joinBytes } from "../../../support/store/joinBytes.ts"
 import * as Path from "../files/path.ts"
 import type { Fault } from "./errors.ts"
 import { faultOf } from "./faults.ts"
@@ -63,7 +63,7 @@ const operations = (backend: Backend.Service, view: View, modes: Map<string, num
     Effect.gen(function* () {
       const file = yield* Effect.mapError(backend.read(path, { limit: 0 }), faultOf("open", path))
       const before = yield* readFile(path)
-      const bytes = joinBytes(before, added)
+      const bytes = joinBytes([before, added])
       const text = Result.try(() => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes))
       if (Result.isFailure(text)) return yield* write(path, bytes)
       const result = yield* Effect.result(backend.write(path, text.success, { version: file.version }))

@@ -2,6 +2,7 @@
 import * as Result from "effect/Result"
 import type * as BackendError from "../../../core/BackendError.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
+import { joinBytes } from "../../../support/store/joinBytes.ts"
 import { basename } from "./path.ts"
 
 /** The number of bytes at the beginning of a file that say whether it is binary. */
@@ -27,22 +28,15 @@ export interface Sniffer {
   readonly end: () => { readonly isText: boolean; readonly head: Uint8Array }
 }
 
-/** Joins two pieces. Most files come in one piece, which is not copied. */
-export const joinBytes = (left: Uint8Array, right: Uint8Array): Uint8Array => {
-  if (left.length === 0) return right
-  const both = new Uint8Array(left.length + right.length)
-  both.set(left)
-  both.set(right, left.length)
-  return both
-}
-
 export const makeSniffer = (): Sniffer => {
   let head: Uint8Array = new Uint8Array(0)
   let isText: boolean | undefined
   return {
     push: (chunk) => {
       if (isText === undefined && chunk.length > 0) {
-        head = joinBytes(head, chunk.subarray(0, sniffLength - head.length))
+        const piece = chunk.subarray(0, sniffLength - head.length)
+        // Most files come in one piece, which is not copied.
+        head = head.length === 0 ? piece : joinBytes([head, piece])
         if (head.length === sniffLength) isText = !isBinary(head, { complete: false })
       }
       return isText !== false

@@ -37,8 +37,8 @@ interface Cursor {
   at: number
 }
 
-const fail = (cursor: Cursor, expected: string, line = cursor.at): Result.Result<never, InvalidPatch> =>
-  Result.fail(invalid(line + 1, cursor.lines[line], expected))
+const fail = ({ at, lines }: Cursor, expected: string): Result.Result<never, InvalidPatch> =>
+  Result.fail(invalid(at + 1, lines[at], expected))
 
 const header = (line: string): string => {
   const text = line.slice(2).trim()

@@ -194,14 +194,14 @@ export const renderListing = (listing: Listing, room = maxCharacters): string =>
   })
 
 /** The files that a glob found: a path in each row. */
-export const renderGlob = (listing: Listing, room = maxCharacters): string =>
+export const renderGlob = (listing: Listing): string =>
   listRows(
     listing.entries.map((entry) => showPath(entry.path)),
     {
       none: "no file matches",
       truncated: listing.truncated,
       narrow: "narrow it down by path or pattern",
-      room
+      room: maxCharacters
     }
   )
 

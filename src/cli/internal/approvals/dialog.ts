@@ -281,33 +281,33 @@ const fieldLines = (form: FormState, field: Field, style: Style): ReadonlyArray<
 const narrow = 38
 
 /** Breaks words into lines for a narrow terminal. */
-const wrap = (text: string, indent: string): ReadonlyArray<string> => {
+const wrap = (text: string): ReadonlyArray<string> => {
   const lines: Array<string> = []
   let line = ""
   for (const word of text.split(" ")) {
     for (const part of word.match(/.{1,36}/gu) ?? [""]) {
-      if (line !== "" && line.length + 1 + part.length > narrow - indent.length) {
-        lines.push(indent + line)
+      if (line !== "" && line.length + 1 + part.length > narrow - 2) {
+        lines.push(`  ${line}`)
         line = part
       } else line = line === "" ? part : `${line} ${part}`
     }
   }
-  return [...lines, indent + line]
+  return [...lines, `  ${line}`]
 }
 
 /** The keys that approve later calls too. The rule that asks may keep an approval that only a person gives. */
 const alwaysLines = ({ permits, request }: Dialog, { bold, dim }: Style): ReadonlyArray<string> => {
   if (request.byPerson === true) {
-    return [`${bold("a")} always`, ...wrap(describeAlways(request), "  ").map(dim)]
+    return [`${bold("a")} always`, ...wrap(describeAlways(request)).map(dim)]
   }
   if (permits === undefined) return []
   const words = describe({ like: likeOf(request, permits), toolName: request.toolName }, permits)
   return [
     `${bold("a")} always in this chat, ${bold("A")} in the project`,
-    ...wrap(cut(words, 400), "  ").map(dim),
+    ...wrap(cut(words, 400)).map(dim),
     ...(permits.isCommand(request.toolName)
       ? []
-      : [`${bold("s")} always`, ...wrap(`every call of ${cleanLine(request.toolName)}`, "  ").map(dim)])
+      : [`${bold("s")} always`, ...wrap(`every call of ${cleanLine(request.toolName)}`).map(dim)])
   ]
 }
 

@@ -17,7 +17,8 @@ export type Search = { readonly name: KeyedSearch; readonly key: string } | { re
 
 const providers: ReadonlyArray<KeyedSearch> = ["tavily", "brave", "exa", "serper"]
 
-export const searchOf = (settings: Settings, env: { readonly [name: string]: string | undefined } = process.env) => {
+export const searchOf = (settings: Settings) => {
+  const { env } = process
   const keyOf = (name: KeyedSearch) => (env[variables[name]] ?? "").trim()
   const provider = settings.search?.value ?? providers.find((name) => keyOf(name) !== "") ?? "duckduckgo"
   if (provider === "duckduckgo") return Effect.succeed<Search>({ name: provider })

@@ -19,4 +19,4 @@ export const money = (value: number): string => `$${value.toFixed(value < 1 ? 4 
 /** The mark of an estimate. */
 export const about = ({ isEstimated }: { readonly isEstimated?: boolean }): string => (isEstimated === true ? "~" : "")
 
-export const plural = (value: number, one: string, many = `${one}s`): string => `${value} ${value === 1 ? one : many}`
+export const plural = (value: number, one: string): string => `${value} ${one}${value === 1 ? "" : "s"}`

@@ -15,7 +15,7 @@ import { makeIsolation } from "./machine/isolated.ts"
 import { reviewProject } from "./trusting.ts"
 
 /** Reads settings and trust for a command. Commands that run no agent pass `asks: false`. */
-export const contextOf = Effect.fnUntraced(function* (flags: SharedFlags, asks = true) {
+export const contextOf = Effect.fnUntraced(function* (flags: SharedFlags, asks: boolean) {
   const fs = yield* FileSystem.FileSystem
   const isFolder = Effect.map(fs.stat(flags.cwd), ({ type }) => type === "Directory")
   if (!(yield* orFail("usage", "--cwd: ")(isFolder))) return yield* fail("usage", `--cwd: ${flags.cwd} is no folder`)

@@ -35,7 +35,7 @@ export const rowOf = ({ item, state }: TrustedItem): ReadonlyArray<string> => [
 
 type Choice = "each" | "all" | "later" | "never"
 
-const ask = <A>(prompt: Prompt.Prompt<A>, otherwise: A) => Effect.orElseSucceed(askPerson(prompt), () => otherwise)
+const ask = <A>(prompt: Prompt.Prompt<A>) => Effect.orElseSucceed(askPerson(prompt), () => "later" as const)
 
 /** Asks about one item. */
 const askOne = Effect.fnUntraced(function* (places: Places, known: TrustedItem) {
@@ -49,8 +49,7 @@ const askOne = Effect.fnUntraced(function* (places: Places, known: TrustedItem) 
         { title: "yes, as it is now", value: "all" },
         { title: "no, and ask again only when it changes", value: "never" }
       ]
-    }),
-    "later"
+    })
   )
   if (choice !== "later") yield* answer(places, [item], choice === "all")
 })
@@ -72,8 +71,7 @@ const askAll = Effect.fnUntraced(function* (places: Places, open: ReadonlyArray<
         { title: "no, not now", value: "later" },
         { title: "no, and ask again only when they change", value: "never" }
       ]
-    }),
-    "later"
+    })
   )
   if (choice === "each") return yield* Effect.forEach(open, (known) => askOne(places, known), { discard: true })
   if (choice !== "later") {

@@ -87,7 +87,7 @@ const updatesOf = (server: string, { client, subscribe }: Session, uri: string):
           ),
         { bufferSize: 1, strategy: "sliding" }
       )
-    : Stream.fail(Errors.unsupported(server, "subscriptions to resources"))
+    : Stream.fail(Errors.withoutSubscriptions(server))
 
 /** The connection of a server that stands now. */
 const present = (server: SupervisedServer): Effect.Effect<Session | undefined> =>

@@ -4,6 +4,7 @@
  */
 import type { JSONRPCMessage } from "@modelcontextprotocol/client"
 import * as Result from "effect/Result"
+import { joinBytes } from "../../../support/store/joinBytes.ts"
 
 /** The code of the error that a request is answered with whose answer is over the limit. */
 export const tooLongCode = -32099
@@ -35,18 +36,6 @@ export type Frame =
   | { readonly _tag: "Whole"; readonly bytes: Uint8Array }
   | { readonly _tag: "TooLong"; readonly size: number; readonly answer: JSONRPCMessage | undefined }
 
-const join = (parts: ReadonlyArray<Uint8Array>, size: number): Uint8Array => {
-  const [first] = parts
-  if (parts.length === 1 && first !== undefined) return first
-  const whole = new Uint8Array(size)
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
-}
-
 const latin = (bytes: Uint8Array): string => String.fromCharCode(...bytes)
 
 /** Collects the bytes of one piece after the other. `add` takes a part of the piece that is open; `end` closes it. */
@@ -61,18 +50,19 @@ export const collector = (limit: number) => {
       if (head === undefined) {
         parts.push(bytes)
         if (size <= limit) return
-        const whole = join(parts, size)
+        const whole = joinBytes(parts)
         head = whole.slice(0, edge)
         tail = whole.slice(-edge)
         parts = []
       } else if (bytes.length > 0) {
-        tail = join([tail, bytes.subarray(-edge)], tail.length + Math.min(edge, bytes.length)).slice(-edge)
+        tail = joinBytes([tail, bytes.subarray(-edge)]).slice(-edge)
       }
     },
     end: (): Frame => {
+      const [first] = parts
       const frame: Frame =
         head === undefined
-          ? { _tag: "Whole", bytes: join(parts, size) }
+          ? { _tag: "Whole", bytes: parts.length === 1 && first !== undefined ? first : joinBytes(parts) }
           : { _tag: "TooLong", size, answer: tooLong(latin(head), latin(tail), size, limit) }
       parts = []
       size = 0

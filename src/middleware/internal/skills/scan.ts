@@ -39,7 +39,7 @@ type One = { readonly skill?: Skill | undefined; readonly problems: ReadonlyArra
 
 const nothing: One = { problems: [] }
 
-const wrong = (path: string, problem: string, field = ""): One => ({ problems: [{ path, field, problem }] })
+const wrong = (path: string, problem: string): One => ({ problems: [{ path, field: "", problem }] })
 
 const lastName = (path: string): string => path.split("/").findLast((part) => part !== "") ?? ""
 

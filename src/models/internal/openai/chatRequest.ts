@@ -147,7 +147,7 @@ const assistant = (turn: AiTurn, settings: ChatSettings, names: ToolNames): Chat
     id: call.id,
     type: "function" as const,
     function: { name: names.wire(call.name), arguments: JSON.stringify(call.arguments) },
-    ...only("extra_content", extraOf(turn, call, settings))
+    ...extraField(extraOf(turn, call, settings))
   }))
   const { content: thoughts, ...reasoning } = reasoningFields(turn, settings)
   const sound = soundIn(turn, settings)
@@ -158,13 +158,12 @@ const assistant = (turn: AiTurn, settings: ChatSettings, names: ToolNames): Chat
     content: Array.isArray(thoughts) ? [...thoughts, ...(text === "" ? [] : [{ type: "text", text }])] : content,
     ...(sound === undefined ? {} : { audio: { id: sound } }),
     ...reasoning,
-    ...only("extra_content", isOwn(turn, settings) ? objectOf(turn.data?.["extra"]) : undefined),
+    ...extraField(isOwn(turn, settings) ? objectOf(turn.data?.["extra"]) : undefined),
     ...(calls.length === 0 ? {} : { tool_calls: calls })
   }
 }
 
-const only = (key: string, value: JsonObject | undefined): { readonly [key: string]: JsonObject } =>
-  value === undefined ? {} : { [key]: value }
+const extraField = (value: JsonObject | undefined): JsonObject => (value === undefined ? {} : { extra_content: value })
 
 /** A provider may pause with nothing said; this API knows no such turn. */
 const isSaid = (turn: Turn): boolean =>

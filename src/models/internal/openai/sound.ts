@@ -4,6 +4,7 @@ import * as Result from "effect/Result"
 import { type Block, file } from "../../../core/Content.ts"
 import type { JsonObject } from "../../../core/Json.ts"
 import { defined } from "../../../support/json/defined.ts"
+import { joinBytes } from "../../../support/store/joinBytes.ts"
 import { dataOf } from "../turn/dialect.ts"
 import type { AiTurn } from "../turn/normalize.ts"
 import { countOf, stringOf } from "../wire/read.ts"
@@ -28,20 +29,10 @@ export const addSound = (sound: Sound, piece: JsonObject): string => {
   return stringOf(piece["transcript"]) ?? ""
 }
 
-const join = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const whole = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
-}
-
 /** Makes a block of a recording, if there was one. */
 export const soundBlock = ({ id, pieces, until }: Sound, provider: string): Block | undefined => {
   if (pieces.length === 0) return undefined
-  const block = file({ base64: Base64.encode(join(pieces)), mimeType: streamedType })
+  const block = file({ base64: Base64.encode(joinBytes(pieces)), mimeType: streamedType })
   return id === undefined ? block : { ...block, providerData: { [provider]: defined({ sound: id, until }) } }
 }
 

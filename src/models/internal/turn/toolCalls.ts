@@ -1,5 +1,4 @@
 /** The arguments of a tool call, from the text that a model wrote. */
-import { identity } from "effect/Function"
 import * as Result from "effect/Result"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
 import type { MalformedToolCall, ToolCall } from "../../../core/ToolCall.ts"
@@ -66,10 +65,9 @@ export const makeCallReader = () => {
   }
 }
 
-/** Separates executable calls from malformed ones. `settle` decides last. */
+/** Separates executable calls from malformed ones. */
 export const sortCalls = (
-  calls: ReadonlyArray<StreamedCall>,
-  settle: (call: ToolCall) => ToolCall = identity
+  calls: ReadonlyArray<StreamedCall>
 ): { readonly toolCalls: ReadonlyArray<ToolCall>; readonly malformedToolCalls: ReadonlyArray<MalformedToolCall> } => {
   const toolCalls: Array<ToolCall> = []
   const malformedToolCalls: Array<MalformedToolCall> = []
@@ -78,7 +76,7 @@ export const sortCalls = (
     const one = readCall(call)
     if (one === undefined) continue
     Result.match(one, {
-      onSuccess: (good) => toolCalls.push(settle(good)),
+      onSuccess: (good) => toolCalls.push(good),
       onFailure: (bad) => malformedToolCalls.push(bad)
     })
   }

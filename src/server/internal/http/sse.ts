@@ -9,6 +9,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { encode } from "../../../core/AgentEvent.ts"
 import { transformPull } from "../../../support/effect/pulled.ts"
+import { joinBytes } from "../../../support/store/joinBytes.ts"
 import type { Frame } from "../position.ts"
 import { type Failure, toBody, toProblem } from "./problem.ts"
 
@@ -44,18 +45,6 @@ const awaitBeat = (beats: Beats, pull: Fiber.Fiber<unknown, unknown>): Effect.Ef
       beats.delete(wake)
     })
   })
-
-const joinBytes = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const [first] = parts
-  if (parts.length === 1 && first !== undefined) return first
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
-}
 
 /** The bytes of frames, which all readers of a log share. */
 const bytesCache = new WeakMap<Frame, Uint8Array>()

@@ -103,7 +103,7 @@ const keysIn = (value: unknown): ReadonlyArray<string> => {
 
 const buttons: { readonly [name: string]: Button } = { left: "left", right: "right", wheel: "middle", middle: "middle" }
 
-const clampSeconds = (value: unknown, usual: number): number => Math.min(30, Math.max(0, numberOf(value, 30) ?? usual))
+const clampSeconds = (value: unknown): number => Math.min(30, Math.max(0, numberOf(value, 30) ?? 1))
 
 type Reader = (action: JsonObject) => Step | undefined
 
@@ -179,7 +179,7 @@ const claude: { readonly [action: string]: Reader } = {
   left_click_drag: ({ coordinate, start_coordinate: start, text }) =>
     drag(isMissing(start) ? [coordinate] : [start, coordinate], text),
   key: ({ text }) => ({ _tag: "Press", keys: keysIn(text), seconds: 0 }),
-  hold_key: ({ duration, text }) => ({ _tag: "Press", keys: keysIn(text), seconds: clampSeconds(duration, 1) }),
+  hold_key: ({ duration, text }) => ({ _tag: "Press", keys: keysIn(text), seconds: clampSeconds(duration) }),
   type: ({ text }) => ({ _tag: "Type", text: textOf(text) }),
   scroll: ({ coordinate, scroll_amount: amount, scroll_direction: direction }) => {
     const [x, y] = valueAt(directions, textOf(direction)) ?? [0, 0]
@@ -187,7 +187,7 @@ const claude: { readonly [action: string]: Reader } = {
     const where = whereIn(coordinate)
     return where && { _tag: "Scroll", ...where, dx: x * clicks * notch, dy: y * clicks * notch }
   },
-  wait: ({ duration }) => ({ _tag: "Wait", seconds: clampSeconds(duration, 1) })
+  wait: ({ duration }) => ({ _tag: "Wait", seconds: clampSeconds(duration) })
 }
 
 /** Reads an action of either. `undefined` for another kind, and for a wrong place. */

@@ -6,6 +6,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { readVariables } from "../../../support/effect/environment.ts"
 import { TaggedError } from "../../../support/effect/taggedError.ts"
+import { joinBytes } from "../../../support/store/joinBytes.ts"
 
 /** An operation of the desktop failed. The message says what to install, or to allow. */
 export class DesktopError extends TaggedError<DesktopError>("effect-deepagents/workspace/DesktopError")(
@@ -51,19 +52,12 @@ export const refuse = (problem: string) => Effect.fail(new DesktopError({ proble
 const mostBytes = 50_000_000
 const patience = "1 minute"
 
-const join = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const bytes = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const chunk of chunks) {
-    bytes.set(chunk, at)
-    at += chunk.length
-  }
-  return bytes
-}
-
 const collect = <E>(stream: Stream.Stream<Uint8Array, E>) => {
   let size = 0
-  return Effect.map(Stream.runCollect(Stream.takeWhile(stream, ({ length }) => (size += length) <= mostBytes)), join)
+  return Effect.map(
+    Stream.runCollect(Stream.takeWhile(stream, ({ length }) => (size += length) <= mostBytes)),
+    joinBytes
+  )
 }
 
 /** The options of a program. `install` names its package. The outputs of a quiet program are not read. */

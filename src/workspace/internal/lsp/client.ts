@@ -12,8 +12,8 @@ import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import { isObject, type JsonObject } from "../../../core/Json.ts"
-import { joinBytes } from "../../../support/http/body.ts"
 import { valueAt } from "../../../support/json/valueAt.ts"
+import { joinBytes } from "../../../support/store/joinBytes.ts"
 
 /** A diagnostic of the protocol. */
 export const Diagnostic = Schema.Struct({

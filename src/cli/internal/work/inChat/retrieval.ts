@@ -6,14 +6,13 @@ import type { Progress } from "../../../../rag/Indexer.ts"
 import * as Retriever from "../../../../rag/Retriever.ts"
 import { cut } from "../../../../support/text/text.ts"
 import { oneLine } from "../../../../support/text/untrusted.ts"
-import type { Command, Problem, CommandOutcome } from "../../chat/options.ts"
+import type { Command } from "../../chat/options.ts"
 import { summaryOf } from "../../commands/indexCommand.ts"
 import { fail } from "../../failure.ts"
-import type { Context, Services } from "../app.ts"
+import type { Context } from "../app.ts"
 import { describeProgress, indexFolder } from "../indexing.ts"
 import { filledSpace } from "../retrieval.ts"
-
-const show = (markdown: string): CommandOutcome => ({ _tag: "Show", markdown })
+import { makeRun, show } from "./outcome.ts"
 
 const none = "Nothing is indexed in this folder. `/index` makes an index."
 
@@ -57,14 +56,7 @@ const rag = Effect.fnUntraced(function* (context: Context, query: string) {
 
 /** Gives the commands for the index of this folder. */
 export const retrievalInChat = Effect.fnUntraced(function* (context: Context) {
-  const services = yield* Effect.context<Services>()
-  const run = (
-    effect: Effect.Effect<CommandOutcome, { readonly message: string }, Services>
-  ): Effect.Effect<CommandOutcome, Problem> =>
-    effect.pipe(
-      Effect.provideContext(services),
-      Effect.mapError(({ message }): Problem => ({ message }))
-    )
+  const run = yield* makeRun
   const commands: ReadonlyArray<Command> = [
     {
       name: "index",

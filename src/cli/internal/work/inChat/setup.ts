@@ -2,19 +2,18 @@
 import * as Effect from "effect/Effect"
 import { cut } from "../../../../support/text/text.ts"
 import { oneLine, visible } from "../../../../support/text/untrusted.ts"
-import type { Command, Problem, CommandOutcome } from "../../chat/options.ts"
+import type { Command } from "../../chat/options.ts"
 import { scanned } from "../../commands/setupCommands.ts"
 import { pendingChanges, settleChanges } from "../../config/memory.ts"
 import { type Key, originOf, type Setting } from "../../config/settings.ts"
 import { fail } from "../../failure.ts"
-import { type Context, memorySources, type Services } from "../app.ts"
+import { type Context, memorySources } from "../app.ts"
 import { describeSandbox, describeUnapproved } from "../machine/sandboxed.ts"
 import { diffOf } from "../remembering.ts"
+import { makeRun, show } from "./outcome.ts"
 
 /** Characters of a file that are shown. */
 const maxShown = 4_000
-
-const show = (markdown: string): CommandOutcome => ({ _tag: "Show", markdown })
 
 const skills = Effect.fnUntraced(function* (context: Context) {
   const scan = yield* scanned(context)
@@ -84,14 +83,7 @@ export const featuresOf = (
 
 /** Gives the commands for the folder and the agent of this chat. */
 export const setupInChat = Effect.fnUntraced(function* (context: Context) {
-  const services = yield* Effect.context<Services>()
-  const run = (
-    effect: Effect.Effect<CommandOutcome, { readonly message: string }, Services>
-  ): Effect.Effect<CommandOutcome, Problem> =>
-    effect.pipe(
-      Effect.provideContext(services),
-      Effect.mapError(({ message }): Problem => ({ message }))
-    )
+  const run = yield* makeRun
   const commands: ReadonlyArray<Command> = [
     { name: "skills", description: "the skills that the agent finds", run: () => run(skills(context)) },
     {

@@ -1,11 +1,12 @@
 /** `/trust` in the chat: lists the items of the project. Answers count from the next start on. */
 import * as Effect from "effect/Effect"
 import { cleanLine } from "../../../../support/text/clean.ts"
-import type { Command, Problem, CommandOutcome } from "../../chat/options.ts"
+import type { Command, Problem } from "../../chat/options.ts"
 import { knownIn } from "../../commands/trustCommand.ts"
 import { answer } from "../../config/trust.ts"
-import type { Context, Services } from "../app.ts"
+import type { Context } from "../app.ts"
 import { linesOf, rowOf } from "../trusting.ts"
+import { makeRun, show } from "./outcome.ts"
 
 /** The most lines of an item that are shown. */
 const shownLines = 400
@@ -15,7 +16,6 @@ const actions = ["show", "add", "drop"]
 const trust = Effect.fnUntraced(function* ({ places }: Context, argument: string) {
   const states = yield* knownIn(places)
   const [action = "", number = ""] = argument.trim().split(/\s+/)
-  const show = (markdown: string): CommandOutcome => ({ _tag: "Show", markdown })
   if (action === "") {
     if (states.length === 0) return show("The files of this folder have nothing that an agent would follow or run.")
     const rows = states.map((one, index) => `${index + 1}. ${rowOf(one).map(cleanLine).join(" · ")}`)
@@ -45,15 +45,11 @@ const trust = Effect.fnUntraced(function* ({ places }: Context, argument: string
 })
 
 export const trustInChat = Effect.fnUntraced(function* (context: Context) {
-  const services = yield* Effect.context<Services>()
+  const run = yield* makeRun
   return {
     name: "trust",
     argument: "[show | add | drop] [n]",
     description: "the items of this folder that the agent would follow or run",
-    run: (argument) =>
-      trust(context, argument).pipe(
-        Effect.provideContext(services),
-        Effect.mapError(({ message }): Problem => ({ message }))
-      )
+    run: (argument) => run(trust(context, argument))
   } satisfies Command
 })

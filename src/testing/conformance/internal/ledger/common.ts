@@ -55,8 +55,8 @@ export const assertRefused = <A, R>(
   })
 
 /** Sums used and reserved amounts, which count against a cap. */
-export const countTotals = (ledger: Service, account: string, window: Cap["window"] = "ever") =>
-  Effect.map(ledger.spent(account, window), ({ reserved, used }) => ({
+export const countTotals = (ledger: Service, account: string) =>
+  Effect.map(ledger.spent(account, "ever"), ({ reserved, used }) => ({
     modelCalls: used.modelCalls + reserved.modelCalls,
     toolCalls: used.toolCalls + reserved.toolCalls,
     tokens: used.tokens + reserved.tokens,
