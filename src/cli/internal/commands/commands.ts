@@ -7,18 +7,14 @@ import * as Option from "effect/Option"
 import { attach } from "../attach/tree.ts"
 import type { Context } from "../work/app.ts"
 import { json, off } from "./flags.ts"
-import type { Verdict } from "./inbox.ts"
-import { mcpCommand } from "./mcpTree.ts"
 import { contextFor, load, runWithoutAgent, root, running } from "./root.ts"
-import { schedule } from "./scheduleTree.ts"
-import { session, sessionsCommand } from "./sessionsTree.ts"
-import { workflowCommand } from "./workflowTree.ts"
+import { inbox } from "./trees/inbox.ts"
+import { mcpCommand } from "./trees/mcp.ts"
+import { schedule } from "./trees/schedule.ts"
+import { session, sessionsCommand } from "./trees/sessions.ts"
+import { agents, config, extensions, inSetup, models, skills, trust } from "./trees/setup.ts"
+import { workflowCommand } from "./trees/workflow.ts"
 
-const inInbox = runWithoutAgent(() => import("./inbox.ts"))
-const inSetup = runWithoutAgent(() => import("./setupCommands.ts"))
-const inConfig = runWithoutAgent(() => import("./configCommand.ts"))
-const inTrust = runWithoutAgent(() => import("./trustCommand.ts"))
-const inExtensions = runWithoutAgent(() => import("./extensionCommands.ts"))
 const inIndex = runWithoutAgent(() => import("./indexCommand.ts"))
 const inDoctor = runWithoutAgent(() => import("./doctor.ts"))
 
@@ -76,173 +72,6 @@ const run = Command.make(
     { command: 'git diff | deepagents run "Review this" --agent reviewer', description: "Adds piped input" },
     { command: 'deepagents run "Which licenses?" --output-schema licenses.json', description: "Answers in JSON" }
   ])
-)
-
-const request = Argument.String("id").pipe(Argument.withDescription("The id of the request, or its beginning"))
-
-/** Decides a request, and continues its run. */
-const deciding = Effect.fnUntraced(function* (id: string, asJson: boolean, verdict: Verdict) {
-  const flags = yield* root
-  return yield* inInbox((Inbox, { places }) =>
-    Inbox.decide(places, id, verdict, {
-      json: asJson,
-      contextIn: (folder) => contextFor({ ...flags, cwd: folder }, true)
-    })
-  )
-})
-
-const events = Flag.Boolean("json").pipe(
-  Flag.withDescription("Prints the further events as lines of JSON; the last line is the result"),
-  off
-)
-
-const approve = Command.make("approve", { request, events }, (options) =>
-  deciding(options.request, options.events, { _tag: "approve" })
-).pipe(Command.withDescription("Approves the call, and continues its session"))
-
-const reject = Command.make(
-  "reject",
-  { request, reason: Argument.String("reason").pipe(Argument.variadic()), events },
-  (options) => {
-    const reason = options.reason.join(" ")
-    return deciding(options.request, options.events, {
-      _tag: "reject",
-      reason: reason === "" ? undefined : reason
-    })
-  }
-).pipe(Command.withDescription("Rejects the call, with a reason for the model, and continues its session"))
-
-const answer = Command.make(
-  "answer",
-  {
-    request,
-    text: Argument.String("answer").pipe(
-      Argument.withDescription("Text, or JSON with the names of the questions"),
-      Argument.variadic({ min: 1 })
-    ),
-    events
-  },
-  (options) => deciding(options.request, options.events, { _tag: "answer", text: options.text.join(" ") })
-).pipe(
-  Command.withDescription("Answers a question, and continues its session"),
-  Command.withExamples([
-    { command: "deepagents inbox answer 3f9a blue", description: "A single question" },
-    { command: `deepagents inbox answer 3f9a '{"color": "blue", "size": "L"}'`, description: "Several questions" }
-  ])
-)
-
-const waiting = Command.make("show", { request }, (options) =>
-  inInbox((Inbox, { places }) => Inbox.show(places, options.request))
-).pipe(Command.withDescription("Shows a request: its arguments, the possible decisions, the form of an answer"))
-
-const inbox = Command.make("inbox", { json }, (options) =>
-  inInbox((Inbox, { places }) => Inbox.list(places, options.json))
-).pipe(
-  Command.withDescription("Requests that wait for a decision, in all sessions: show, approve, reject, answer"),
-  Command.withSubcommands([waiting, approve, reject, answer])
-)
-
-const login = Command.make(
-  "login",
-  {
-    provider: Argument.String("provider").pipe(Argument.optional),
-    chatgpt: Flag.Boolean("chatgpt").pipe(
-      Flag.withDescription("Signs in to OpenAI, whose models then use your ChatGPT plan instead of a key"),
-      off
-    )
-  },
-  ({ chatgpt, provider }) =>
-    inSetup((Setup, context) =>
-      (chatgpt ? Setup.loginByChatGpt : Setup.login)(context, Option.getOrUndefined(provider))
-    )
-).pipe(
-  Command.withDescription("Keeps the key of a provider in the keychain, or sealed in a file. Type it, or pipe it in")
-)
-
-const logout = Command.make("logout", { provider: Argument.String("provider") }, ({ provider }) =>
-  inSetup((Setup, context) => Setup.logout(context, provider))
-).pipe(Command.withDescription("Forgets the key of a provider, or ends the sign-in with ChatGPT"))
-
-const refresh = Command.make(
-  "refresh",
-  {
-    from: Argument.String("from").pipe(
-      Argument.withDescription("An address or a file: a catalogue, or the price file of litellm, which is the default"),
-      Argument.optional
-    ),
-    json
-  },
-  (options) => inSetup((Setup, context) => Setup.refresh(context, Option.getOrUndefined(options.from), options.json))
-).pipe(
-  Command.withDescription("Renews windows, prices and abilities of models: from a list on the net, and the providers")
-)
-
-const models = Command.make("models", { json }, (options) =>
-  inSetup((Setup, context) => Setup.models(context, options.json))
-).pipe(
-  Command.withDescription("Usable models, and the keys of their providers"),
-  Command.withSubcommands([login, logout, refresh])
-)
-
-const agents = Command.make("agents", { name: Argument.String("name").pipe(Argument.optional), json }, (options) =>
-  inSetup((Setup, context) =>
-    Option.match(options.name, {
-      onNone: () => Setup.agents(context, options.json),
-      onSome: (name) => Setup.agent(context, name)
-    })
-  )
-).pipe(Command.withDescription("Lists the agents with their files, or shows one agent"))
-
-const skills = Command.make("skills", { json }, (options) =>
-  inSetup((Setup, context) => Setup.skills(context, options.json))
-).pipe(Command.withDescription("Lists the skills, and the problems of invalid skills"))
-
-const explain = Command.make(
-  "explain",
-  {
-    name: Argument.String("name").pipe(Argument.withDescription("A setting, a tool, or a path from / of the folder")),
-    call: Argument.String("arguments").pipe(
-      Argument.withDescription("The arguments of a call of the tool, as JSON"),
-      Argument.optional
-    )
-  },
-  ({ call, name }) => inConfig((Config, context) => Config.explain(context, name, Option.getOrUndefined(call)))
-).pipe(
-  Command.withDescription("Names the setting, or the rule of a policy, that decides"),
-  Command.withExamples([
-    { command: "deepagents config explain model", description: "Shows all places that set it" },
-    { command: `deepagents config explain execute '{"command": "git push"}'`, description: "A call" },
-    { command: "deepagents config explain /secrets/key", description: "A file" }
-  ])
-)
-
-const config = Command.make("config", { json }, (options) =>
-  inConfig((Config, context) => Config.config(context, options.json))
-).pipe(
-  Command.withDescription("Lists all settings and rules of policies with their origin"),
-  Command.withSubcommands([explain])
-)
-
-const items = Argument.String("item").pipe(
-  Argument.withDescription("Names, kinds or files; without them, all items of the folder"),
-  Argument.variadic()
-)
-
-const trustAdd = Command.make("add", { items }, (options) =>
-  inTrust((Trust, context) => Trust.decide(context, options.items, true))
-).pipe(Command.withDescription("Trusts these items as they are now"))
-
-const trustDrop = Command.make("drop", { items }, (options) =>
-  inTrust((Trust, context) => Trust.decide(context, options.items, false))
-).pipe(Command.withDescription("Withdraws the trust of these items"))
-
-const trust = Command.make("trust", { json }, (options) =>
-  inTrust((Trust, context) => Trust.list(context, options.json))
-).pipe(
-  Command.withDescription(
-    "Lists the items of this folder that an agent would follow or run, and whether you trust them"
-  ),
-  Command.withSubcommands([trustAdd, trustDrop])
 )
 
 /** Starts the chat. Piped input becomes its lines. The prompt appears before the rest loads. */
@@ -385,27 +214,6 @@ const init = Command.make(
     { command: "deepagents init my-agent --template chat", description: "A project of its own" },
     { command: "deepagents init --template action", description: "A GitHub Action in this repository" }
   ])
-)
-
-const extensionAdd = Command.make(
-  "add",
-  {
-    source: Argument.String("source").pipe(
-      Argument.withDescription("A file, a folder, or a package of npm, such as npm:deepagents-house")
-    )
-  },
-  ({ source }) => inExtensions((Extensions, context) => Extensions.add(context, source))
-).pipe(Command.withDescription("Adds an extension, and trusts it as it is now"))
-
-const extensionRemove = Command.make("remove", { name: Argument.String("name") }, ({ name }) =>
-  inExtensions((Extensions, context) => Extensions.remove(context, name))
-).pipe(Command.withDescription("Removes an extension, by its name or its source"))
-
-const extensions = Command.make("extensions", { json }, (options) =>
-  inExtensions((Extensions, context) => Extensions.list(context, options.json))
-).pipe(
-  Command.withDescription("Extensions that count here, and what each adds"),
-  Command.withSubcommands([extensionAdd, extensionRemove])
 )
 
 const update = Command.make(

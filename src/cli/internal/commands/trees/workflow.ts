@@ -4,10 +4,10 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { json, off } from "./flags.ts"
-import { load, runWithoutAgent, running } from "./root.ts"
+import { json, off } from "../flags.ts"
+import { load, runWithoutAgent, running } from "../root.ts"
 
-const inWorkflows = runWithoutAgent(() => import("./workflowCommand.ts"))
+const inWorkflows = runWithoutAgent(() => import("../workflowCommand.ts"))
 
 const name = Argument.String("name").pipe(Argument.withDescription("The name of the workflow (deepagents workflow)"))
 
@@ -41,7 +41,7 @@ const run = Command.make(
     events
   },
   Effect.fnUntraced(function* (options) {
-    const Workflows = yield* load(() => import("./workflowCommand.ts"))
+    const Workflows = yield* load(() => import("../workflowCommand.ts"))
     return yield* Workflows.run(yield* running, options.name, {
       words: options.words,
       json: options.events,
@@ -65,7 +65,7 @@ const resume = Command.make(
     events
   },
   Effect.fnUntraced(function* (options) {
-    const Workflows = yield* load(() => import("./workflowCommand.ts"))
+    const Workflows = yield* load(() => import("../workflowCommand.ts"))
     return yield* Workflows.resume(yield* running, options.session, {
       json: options.events,
       agents: Option.getOrUndefined(options.agents)

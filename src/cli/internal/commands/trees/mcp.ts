@@ -3,11 +3,11 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
-import { json, off } from "./flags.ts"
-import { runWithoutAgent } from "./root.ts"
+import { json, off } from "../flags.ts"
+import { runWithoutAgent } from "../root.ts"
 
 const server = Argument.String("server")
-const inServers = runWithoutAgent(() => import("./mcpCommands.ts"))
+const inServers = runWithoutAgent(() => import("../mcpCommands.ts"))
 
 const description = "Servers of the Model Context Protocol: list, add, login, test"
 

@@ -4,10 +4,10 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { json } from "./flags.ts"
-import { load, runWithoutAgent, running } from "./root.ts"
+import { json } from "../flags.ts"
+import { load, runWithoutAgent, running } from "../root.ts"
 
-const inSchedules = runWithoutAgent(() => import("./schedule.ts"))
+const inSchedules = runWithoutAgent(() => import("../schedule.ts"))
 
 const scheduleAdd = Command.make(
   "add",
@@ -60,7 +60,7 @@ const scheduleRun = Command.make(
   "run",
   {},
   Effect.fnUntraced(function* () {
-    const Schedule = yield* load(() => import("./schedule.ts"))
+    const Schedule = yield* load(() => import("../schedule.ts"))
     return yield* Schedule.run(yield* running)
   })
 ).pipe(Command.withDescription("Runs the schedules of this folder until it is ended; deepagents serve does so, too"))

@@ -3,14 +3,14 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import { json, off } from "./flags.ts"
-import { load, runWithoutAgent } from "./root.ts"
+import { json, off } from "../flags.ts"
+import { load, runWithoutAgent } from "../root.ts"
 
 export const session = Argument.String("session").pipe(
   Argument.withDescription("The id of a session, or its beginning or end (deepagents sessions)")
 )
 
-const inSessions = runWithoutAgent(() => import("./sessionsCommand.ts"))
+const inSessions = runWithoutAgent(() => import("../sessionsCommand.ts"))
 
 /** `sessions` alone means `sessions list`. */
 const listing = <const Name extends string>(name: Name) =>
@@ -42,7 +42,7 @@ const diff = Command.make(
   },
   ({ json: asJson, left, right }) =>
     Effect.flatMap(
-      load(() => import("./sessionsDiff.ts")),
+      load(() => import("../sessionsDiff.ts")),
       (Diff) => inSessions((_, { places }) => Diff.compare(places, left, right, asJson))
     )
 ).pipe(Command.withDescription("Shows what differs in two branches of a session, and what each took"))
