@@ -46,7 +46,7 @@ export const world = Effect.fnUntraced(function* (
     home,
     requests,
     results,
-    run: (args: ReadonlyArray<string>, more = {}) => program.run(cwd, args, { ...env, ...more }, "")
+    run: (args: ReadonlyArray<string>, more = {}, folder = cwd) => program.run(folder, args, { ...env, ...more }, "")
   }
 })
 

@@ -96,6 +96,32 @@ describeIsolated("commands that nobody approved", { timeout: 120_000 }, () => {
       )
   )
 
+  it.effect(
+    "ask in a home, or with the program's own folders in the folder; so do changes of hidden files of the home",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const evil = "echo evil >> .bashrc; echo evil > .config/deepagents/mcp.json"
+          const write = (file_path: string) => callTool("write_file", { file_path, content: "evil" })
+          for (const reply of [call(evil), write(".zshrc"), write(".config/deepagents/mcp.json")]) {
+            for (const settings of [autoEdit, { ...autoEdit, sandbox: "os" }]) {
+              const { home, run } = yield* world(program, settings, reply, say("Done."))
+              const waiting = yield* run(["run", "Work."], {}, home)
+              assert.equal(waiting.code, 6, waiting.err)
+              for (const path of [".bashrc", ".zshrc", ".config/deepagents/mcp.json"])
+                assert.isFalse(existsSync(join(home, path)), path)
+            }
+          }
+          const { cwd, requests, run } = yield* world(program, autoEdit, call("touch made.txt"), say("Done."))
+          assert.equal((yield* run(["run", "Work."], { XDG_DATA_HOME: join(cwd, "data") })).code, 6)
+          assert.notInclude(JSON.stringify(requests[0]?.body.messages), "they then run isolated")
+          const free = yield* world(program, autoEdit, write("notes.txt"), say("Done."))
+          assert.equal((yield* free.run(["run", "Work."], {}, free.home)).code, 0)
+          assert.isTrue(existsSync(join(free.home, "notes.txt")))
+        })
+      )
+  )
+
   it.effect("are isolated in scripts and sub-agents, too; a refusal stays one", () =>
     Effect.scoped(
       Effect.gen(function* () {

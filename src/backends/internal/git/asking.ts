@@ -1,5 +1,5 @@
 /**
- * Asks a person before the files of a git repository change.
+ * Asks a person before files change that decide which programs run: those of git repositories, and of the home.
  *
  * An operation runs once. If the protection refuses it, it asks, and runs again with the approved paths. It holds no
  * lock while the person decides.
@@ -26,27 +26,38 @@ export interface Change {
 }
 
 /** Finds the protected places that changes lead to. A path that can't be followed has none. */
-export type Find = (changes: ReadonlyArray<Change>) => Effect.Effect<ReadonlyArray<string>>
+export type Find = (changes: ReadonlyArray<Change>) => Effect.Effect<ReadonlyArray<Places.ProtectedPlace>>
 
-const ruling = Ruling.ask("/**/.git/**")
+const rulings = { git: Ruling.ask("/**/.git/**"), home: Ruling.ask("~/.*") }
 
-const advice = "leave it alone, use git itself, or ask the person to change it"
+const refusals = {
+  git: ["this belongs to a git repository", "leave it alone, use git itself, or ask the person to change it"],
+  home: ["this decides which programs start for the person", "leave it alone, or ask the person to change it"]
+} as const
 
 /** Asks about protected places. Fails if they are refused. */
-const ask = Effect.fnUntraced(function* (action: Action, inputPath: string, places: ReadonlyArray<string>) {
+const ask = Effect.fnUntraced(function* (
+  action: Action,
+  inputPath: string,
+  places: ReadonlyArray<Places.ProtectedPlace>
+) {
   const answer = yield* askAbout(
     action,
-    places.map((path) => ({ operation: "write", path, ruling }))
+    places.map(({ kind, path }) => ({ operation: "write", path, ruling: rulings[kind] }))
   )
   if (answer._tag === "Allow") return
-  const detail = `this belongs to a git repository: ${answer.reason}; ${advice}`
+  const [what, advice] = refusals[places[0]?.kind ?? "git"]
+  const detail = `${what}: ${answer.reason}; ${advice}`
   return yield* Effect.fail(BackendError.make(action.operation, inputPath, { _tag: "PermissionDenied" }, { detail }))
 })
 
-const allowing = <A, E, R>(places: ReadonlyArray<string>, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.updateService(work, Places.Allowed, (allowed) => new Set([...allowed, ...places]))
+const allowing = <A, E, R>(
+  places: ReadonlyArray<Places.ProtectedPlace>,
+  work: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.updateService(work, Places.Allowed, (allowed) => new Set([...allowed, ...places.map(({ path }) => path)]))
 
-const runOnce = Once.onceFor({ files: [], commands: ruling })
+const runOnce = Once.onceFor({ files: [], commands: rulings.git })
 
 const changesOf = (change: Backend.PlannedChange): ReadonlyArray<Change> => {
   if (change.operation === "read") return []
@@ -143,7 +154,7 @@ export const asking = <Files extends Backend.Service>(find: Find, files: Files):
     permit: (plan) =>
       Effect.gen(function* () {
         const places = yield* find(plan.changes.flatMap(changesOf))
-        if (places.length > 0) yield* ask({ operation: "patch", plan }, places[0] ?? "/", places)
+        if (places.length > 0) yield* ask({ operation: "patch", plan }, places[0]?.path ?? "/", places)
         return (work) => (places.length === 0 ? work : allowing(places, work))
       })
   }

@@ -100,11 +100,14 @@ export const make = (options: Options): Effect.Effect<HostFiles, BackendError.Ba
           })
     )
 
-    const jail = yield* Jail.makeWithin({ has: (real) => readable.has(real), leads: (path) => readable.leads(path) })
-    const changed = yield* Jail.makeWithin({
-      has: (real) => changeable.has(real),
-      leads: (path) => changeable.leads(path)
-    })
+    const makeJail = (bounds: () => Jail.Bounds) =>
+      Jail.makeWithin({
+        has: (real) => bounds().has(real),
+        leads: (path) => bounds().leads(path),
+        folderOf: (real) => bounds().folderOf(real)
+      })
+    const jail = yield* makeJail(() => readable)
+    const changed = yield* makeJail(() => changeable)
     const files = yield* Files.inJail(jail, changed, options)
 
     const isThere = (path: string): Effect.Effect<boolean> =>

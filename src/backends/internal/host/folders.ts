@@ -54,8 +54,8 @@ export const findFolders = (
     const resolvedFolders = lists.flat()
     // Of two for the same folder, the later one counts.
     const deepestFirst = resolvedFolders.toReversed().toSorted((left, right) => right.real.length - left.real.length)
-    const accessOf: Folders["accessOf"] = (real) =>
-      deepestFirst.find((folder) => Path.isWithin(real, folder.real))?.access
+    const find = (real: string) => deepestFirst.find((folder) => Path.isWithin(real, folder.real))
+    const accessOf: Folders["accessOf"] = (real) => find(real)?.access
     return {
       accessOf,
       list: resolvedFolders.map(({ access, real }) => ({ path: real, access })),
@@ -67,6 +67,7 @@ export const findFolders = (
             const access = accessOf(real)
             return access === "write" || access === wanted
           },
+          folderOf: (real) => find(real)?.real,
           leads: (path) => usable.some((folder) => leadsTo(path, folder.real) || leadsTo(path, folder.path))
         }
       }

@@ -20,6 +20,8 @@ export interface Bounds {
   readonly has: (real: string) => boolean
   /** Tells whether a path leads down to one of the folders, by its real path or by another name. */
   readonly leads: (path: string) => boolean
+  /** Finds the folder of a real path. */
+  readonly folderOf: (real: string) => string | undefined
 }
 
 /**

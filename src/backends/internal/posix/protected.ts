@@ -86,5 +86,5 @@ export const findIn =
         const records = yield* checkAnswer("write", path, answer)
         while (!records.isEmpty()) places.add(records.text())
       }
-      return [...places]
+      return [...places].map((path) => ({ path, kind: "git" as const }))
     }).pipe(Effect.orElseSucceed(() => []))

@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as BackendError from "../../../core/BackendError.ts"
-import { refusalDetail } from "../git/allowed.ts"
+import { refusalDetails } from "../git/allowed.ts"
 
 /** Quotes any text as one word of a shell. */
 export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
@@ -193,7 +193,7 @@ const isReason = (status: string): status is keyof typeof reasons => Object.hasO
 export const failureOf = (operation: string, path: string, status: string): BackendError.BackendError => {
   if (isReason(status)) return BackendError.make(operation, path, reasons[status])
   if (status === "Git") {
-    return BackendError.make(operation, path, { _tag: "PermissionDenied" }, { detail: refusalDetail })
+    return BackendError.make(operation, path, { _tag: "PermissionDenied" }, { detail: refusalDetails.git })
   }
   if (status === "Into") {
     return BackendError.make(operation, path, {

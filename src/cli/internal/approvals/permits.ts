@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as CommandRule from "../../../backends/CommandRule.ts"
+import type { Folder } from "../../../backends/HostFiles.ts"
 import * as Middleware from "../../../core/Middleware.ts"
 import type * as Ruling from "../../../core/Ruling.ts"
 import type { Project } from "../config/items.ts"
@@ -13,7 +14,7 @@ import { isIsolated, isOutside } from "./isolated.ts"
 import { readKept } from "./keptFile.ts"
 import { commandsFor, covers, type LearnedRules } from "./learned.ts"
 import { type Call, isOpening, type Origin, parsePermission, type Permission, rule, type Tools } from "./permission.ts"
-import { type Place, placeOf } from "./place.ts"
+import { holdsHome, type Place, placeOf } from "./place.ts"
 
 /** The settings of an organisation, in a folder that only administrators write. Only its rules count. */
 const organisation = "/etc/deepagents/config.json"
@@ -67,6 +68,8 @@ export interface Permits extends Place {
   readonly isContained: (call: Call) => boolean
   /** True if rules refuse or ask about files, around which commands would go. */
   readonly restrictsFiles: boolean
+  /** True while a folder that may be changed has the home of the person, or the program's own folders, in it. */
+  readonly holdsHome: () => boolean
   /** Rules that are left out, and why. */
   readonly problems: ReadonlyArray<string>
   /** The ruling of rules and of approvals for good; `undefined` if the mode or a person decides. */
@@ -80,11 +83,13 @@ export const makePermits = (
   permissions: ReadonlyArray<Permission> = [],
   {
     containment = "none",
+    holdsHome = () => false,
     ...more
   }: {
     readonly problems: ReadonlyArray<string>
     readonly kept: ReadonlyArray<LearnedRules>
     readonly containment?: Containment
+    readonly holdsHome?: () => boolean
   } = { problems: [], kept: [] },
   added?: () => ReadonlyArray<string>
 ): Permits => {
@@ -109,8 +114,11 @@ export const makePermits = (
     },
     isCommand: (tool) => commandTools.has(tool),
     containment,
+    holdsHome,
     isContained: (call) =>
-      commandTools.has(call.name) && (containment === "all" || (containment === "unapproved" && isIsolated(call))),
+      commandTools.has(call.name) &&
+      !holdsHome() &&
+      (containment === "all" || (containment === "unapproved" && isIsolated(call))),
     restrictsFiles: permissions.some((one) => isOfFiles(one, tools))
   }
 }
@@ -128,7 +136,7 @@ export const readPermits = Effect.fnUntraced(function* (
     project,
     settings
   }: {
-    readonly folders: { readonly list: () => ReadonlyArray<{ readonly path: string }> }
+    readonly folders: { readonly list: () => ReadonlyArray<Folder> }
     readonly isolation: { readonly isOn: Effect.Effect<boolean> }
     readonly places: Places
     readonly project: Project
@@ -172,6 +180,10 @@ export const readPermits = Effect.fnUntraced(function* (
     {
       problems: [...foreign, ...permissions.filter(isLeft).map(describeLeft)],
       kept: yield* readKept(places, placeOf(places.project).cwd),
+      holdsHome: () =>
+        [places.project, ...folders.list().flatMap(({ access, path }) => (access === "write" ? [path] : []))].some(
+          (folder) => holdsHome(folder, [places.config, places.data])
+        ),
       containment: hasContainment(settings) ? "all" : (yield* isolation.isOn) ? "unapproved" : "none"
     },
     () => folders.list().map(({ path }) => path)

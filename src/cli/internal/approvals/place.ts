@@ -25,6 +25,16 @@ const realOf = (path: string): ReadonlyArray<string> =>
 export const machinePath = (path: string, folder: string): string =>
   path.startsWith("~/") ? join(homedir(), path.slice(2)) : resolve(folder, path)
 
+/** Tells whether a folder has the home of the person in it, or one of some folders of the program. */
+export const holdsHome = (folder: string, own: ReadonlyArray<string>): boolean => {
+  const [real = folder] = realOf(folder)
+  const prefix = real === "/" ? real : `${real}/`
+  return [homedir(), ...own].some((path) => {
+    const [at = path] = realOf(path)
+    return at === real || at.startsWith(prefix)
+  })
+}
+
 /** Tells whether a path is a file, and no folder or link. */
 export const isFile = (path: string): boolean =>
   Result.getOrElse(

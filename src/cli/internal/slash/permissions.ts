@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import { cleanLine } from "../../../support/text/clean.ts"
 import { describeWithOrigin } from "../approvals/learned.ts"
 import { isOpening, type Permission } from "../approvals/permission.ts"
+import type { Permits } from "../approvals/permits.ts"
 import { problem, type Room } from "../chat/room.ts"
 
 const words = { refuse: "never", ask: "asks", allow: "allowed" } as const
@@ -15,10 +16,12 @@ const describe = (permission: Permission): string => {
   return `- ${words[ruling]}: ${code(text)}, by the ${place}${isOpening(permission) ? ": **anything may run by it**" : ""}`
 }
 
-const describeIsolated = (restrictsFiles: boolean): string =>
-  restrictsFiles
-    ? "Rules refuse or ask about files, and commands would go around them: in `auto-edit`, commands ask."
-    : "In `auto-edit`, commands that nobody approved run isolated, without a question: in the folder, without network and home. What needs more asks."
+const describeIsolated = ({ holdsHome, restrictsFiles }: Permits): string =>
+  holdsHome()
+    ? "A folder of the agent holds your home, or the program's own files, by which programs start: in `auto-edit`, commands ask, and so do changes of hidden files of the home."
+    : restrictsFiles
+      ? "Rules refuse or ask about files, and commands would go around them: in `auto-edit`, commands ask."
+      : "In `auto-edit`, commands that nobody approved run isolated, without a question: in the folder, without network and home. What needs more asks."
 
 /** The rules in the order in which they decide. */
 const orders = ["refuse", "ask", "allow"] as const
@@ -38,7 +41,7 @@ export const changePermissions = Effect.fnUntraced(function* <E, R>({ desk, ui }
     [
       rules.length === 0 ? "There are no rules in settings or flags." : rules.map(describe).join("\n"),
       "Commands that only read files of the folder are free.",
-      ...(permits.containment === "unapproved" ? [describeIsolated(permits.restrictsFiles)] : []),
+      ...(permits.containment === "unapproved" ? [describeIsolated(permits)] : []),
       learned.length === 0
         ? "Nothing is approved for good."
         : `${learned.map((one, index) => `${index + 1}. ${describeWithOrigin(one, permits)}`).join("\n")}\n\n\`/permissions drop 1\` takes one back.`

@@ -214,7 +214,9 @@ const tellPlace = (context: Context, permits: Permits, shell: string, model: str
     model: context.model ?? Effect.succeed(model),
     sandbox: describeSandbox(context.settings),
     freeCommands:
-      permits.restrictsFiles && permits.containment === "unapproved" ? "" : freeCommands[permits.containment],
+      permits.holdsHome() || (permits.restrictsFiles && permits.containment === "unapproved")
+        ? ""
+        : freeCommands[permits.containment],
     folders: context.folders,
     mode: modeOf(context)
   })

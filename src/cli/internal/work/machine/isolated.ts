@@ -140,7 +140,7 @@ type PreparedCall = Middleware.PreparedCall
 
 /**
  * Chooses the place of a call. In the mode `auto-edit`, calls on which a rule or a person decides run outside, the others
- * isolated. In other modes the place stays open. Reading commands run unasked in each mode: a command that runs meanwhile could swap a file under
+ * isolated. In a home nothing is isolated, as its files start programs. In other modes the place stays open. Reading commands run unasked in each mode: a command that runs meanwhile could swap a file under
  * them, so they are isolated as soon as a command is.
  */
 const choosePlace = (
@@ -158,7 +158,7 @@ const choosePlace = (
   // A process goes on among other calls, and a person may want to reach it.
   if (isOutside({ name: call.name, arguments: args }) || args["background"] === true) return true
   if (isReading) return false
-  return ruling !== undefined || isMarked || permits.restrictsFiles || isAllowed(call.id)
+  return ruling !== undefined || isMarked || permits.restrictsFiles || permits.holdsHome() || isAllowed(call.id)
 }
 
 /** The place of a call that a person was asked about in an earlier run: a decision counts for these arguments. */
