@@ -1,9 +1,11 @@
 /** Commands that nobody approved run isolated in the mode `auto-edit`. What a person or a rule approved has all rights. */
 import { execFileSync } from "node:child_process"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as FileCheckpoints from "effect-deepagents/sessions/FileCheckpoints"
+import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { describeIsolated } from "../backends/isolate/box.ts"
 import { answer, type Reply, say, stream } from "../models/servers/anthropic.ts"
 import { build } from "./built.ts"
@@ -180,6 +182,46 @@ describeIsolated("commands that nobody approved", { timeout: 120_000 }, () => {
           execFileSync("git", ["status"], { cwd: outside.cwd })
         })
       )
+  )
+
+  it.live("are taken back with their turn, and no link of theirs leads that out of the folder", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { cwd, home, run } = yield* world(
+          program,
+          autoEdit,
+          call("mkdir src; echo one > src/id; echo two > src/b"),
+          say("Made."),
+          call("echo new > made.txt; echo changed >> package.json; rm -r src; ln -s ../home/.ssh src"),
+          call("chmod 777 sum.test.js; ln sum.test.js hard; mkfifo pipe"),
+          say("Done.")
+        )
+        assert.equal((yield* run(["run", "Make."])).code, 0)
+        const sessions = (yield* run(["sessions"])).out
+        const id = /^\d{8}-\w+/m.exec(sessions)?.[0] ?? sessions
+        const before = readFileSync(join(cwd, "package.json"), "utf8")
+        assert.equal((yield* run(["run", "--session", id, "Change."])).code, 0)
+        assert.isTrue(lstatSync(join(cwd, "src")).isSymbolicLink())
+        const outcome = yield* Effect.gen(function* () {
+          const checkpoints = yield* FileCheckpoints.FileCheckpoints
+          const last = (yield* checkpoints.turns(id)).at(-1)
+          assert.isDefined(last)
+          return yield* checkpoints.restore({ threadId: id, turns: [last], to: "before", leaf: last.leaf })
+        }).pipe(
+          Effect.provide(
+            FileCheckpoints.layer({ folders: [cwd], file: join(cwd, "../data/deepagents/checkpoints.db") })
+          ),
+          Effect.provide(SqliteSessions.layer({ file: join(cwd, "../data/deepagents/sessions.db") }))
+        )
+        assert.equal(outcome._tag, "Restored", JSON.stringify(outcome))
+        assert.equal(readFileSync(join(cwd, "package.json"), "utf8"), before)
+        assert.equal(readFileSync(join(cwd, "src/id"), "utf8"), "one\n")
+        assert.isFalse(existsSync(join(cwd, "made.txt")) || existsSync(join(cwd, "hard")))
+        assert.equal(lstatSync(join(cwd, "sum.test.js")).mode & 0o777, 0o644)
+        assert.equal(readFileSync(join(home, ".ssh/id"), "utf8"), canary)
+        assert.deepEqual(readdirSync(join(home, ".ssh")), ["id"])
+      })
+    )
   )
 
   it.effect("are told of in the doctor, and no project turns it off", () =>

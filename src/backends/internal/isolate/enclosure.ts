@@ -15,7 +15,7 @@ import { beginning } from "../local/monitor.ts"
 import * as System from "../local/system.ts"
 import * as ControlGroup from "./controlGroup.ts"
 import * as Holder from "./holder.ts"
-import { bindAll, findSystem } from "./mounts.ts"
+import { findSystem, makeMounts } from "./mounts.ts"
 import type { Bind, Isolation, Limits } from "./options.ts"
 import { makeFinder } from "./repositories.ts"
 import * as Seatbelt from "./seatbelt.ts"
@@ -148,13 +148,15 @@ const makeBubblewrap = <R>(
     const limits = limitArgs(isolation.limits ?? {})
     const seals = yield* sealInherited
     const findRepositories = makeFinder()
+    const mount = makeMounts()
     return {
       env: { HOME: home, TMPDIR: "/tmp", NODE_USE_ENV_PROXY: "1", ...way?.env },
       enclose: ({ args, env, file }) => {
         const reached = [...more, ...binds()]
-        return Effect.map(findRepositories(reached), (found) => {
+        const mounting = Effect.flatMap(findRepositories(reached), (found) => mount(reached, found))
+        return Effect.map(mounting, (mounts) => {
           const variables = Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value])
-          const all = [...first, ...bindAll(reached, found), ...last, ...variables]
+          const all = [...first, ...mounts, ...last, ...variables]
           const line = [...enter, "--args", "4", "--", ...limits, "/bin/sh", "-c", keeper, "keeper", file, ...args]
           return {
             ...(group === undefined ? { file: "nsenter", args: line } : ControlGroup.enter(group, "nsenter", line)),

@@ -3,6 +3,7 @@ import { homedir } from "node:os"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import * as Path from "../files/path.ts"
 import * as System from "../local/system.ts"
 import type { Bind } from "./options.ts"
@@ -74,10 +75,8 @@ const foldersBetween = (outer: string, inner: string): ReadonlyArray<string> => 
 /**
  * The arguments for paths of the user. The deepest one decides. Commands could put a link in the place of a folder inside
  * of a folder that they may change: a link is left out, and the folders on the way are mounts, which no command can move.
- * The hooks and settings of repositories are read-only, also of the repositories that were `found` below the folders.
  */
-export const bindAll = (given: ReadonlyArray<Bind>, found: ReadonlyArray<string> = []): ReadonlyArray<string> => {
-  const binds = [...bindRepositories(given, found), ...given]
+const bindAll = (binds: ReadonlyArray<Bind>): ReadonlyArray<string> => {
   const sorted = binds.toSorted((left, right) => left.path.length - right.path.length)
   const accessOf = (path: string) => sorted.findLast((one) => Path.isWithin(path, one.path))?.access ?? "read"
   const mounts = sorted.flatMap((bind): ReadonlyArray<Bind> => {
@@ -91,4 +90,38 @@ export const bindAll = (given: ReadonlyArray<Bind>, found: ReadonlyArray<string>
   return [...new Map(mounts.map((mount) => [mount.path, mount])).values()]
     .toSorted((left, right) => left.path.length - right.path.length)
     .flatMap(({ access, path }) => [access === "write" ? "--bind" : "--ro-bind", path, path])
+}
+
+/** Makes the arguments for the folders of a command and the repositories that were found below them. */
+type MakeMounts = (
+  given: ReadonlyArray<Bind>,
+  found: ReadonlyArray<string>
+) => Effect.Effect<ReadonlyArray<string>, never, Scope.Scope>
+
+/**
+ * Mounts the folders of commands. The hooks and settings of repositories are read-only.
+ *
+ * Bubblewrap follows links. A command could put one in the place of a path that another command mounts a moment later. So
+ * while commands run, a path in a folder that they may change is mounted only if it is a mount for all of them.
+ */
+export const makeMounts = (): MakeMounts => {
+  let running = 0
+  let shared: ReadonlyArray<Bind> = []
+  const isFixed = ({ path }: Bind): boolean =>
+    shared.some((one) => one.path === path) ||
+    shared.every((one) => one.access === "read" || !Path.isWithin(path, one.path))
+  return (given, found) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const isStill = running === 0
+        const all = [...bindRepositories(given, found, isStill), ...given]
+        shared = isStill ? all : all.filter(isFixed)
+        running++
+        return bindAll(shared)
+      }),
+      () =>
+        Effect.sync(() => {
+          running--
+        })
+    )
 }

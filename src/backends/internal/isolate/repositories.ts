@@ -54,10 +54,10 @@ const findModules = (git: string): ReadonlyArray<string> => {
 }
 
 /** A mount can't be moved, so no command puts another folder in its place. */
-const bindFolder = (git: string): ReadonlyArray<Bind> => {
+const bindFolder = (git: string, isStill: boolean): ReadonlyArray<Bind> => {
   const hooks = `${git}/hooks`
   // A missing folder of hooks is made, so that no command makes it.
-  if (kindOf(hooks) === undefined && isReal(git)) System.attempt(() => mkdirSync(hooks))
+  if (isStill && kindOf(hooks) === undefined && isReal(git)) System.attempt(() => mkdirSync(hooks))
   const own = [hooks, `${git}/config`, `${git}/config.worktree`, `${git}/commondir`]
   const trees = foldersIn(`${git}/worktrees`).flatMap((name) =>
     ["config.worktree", "commondir", "gitdir"].map((file) => `${git}/worktrees/${name}/${file}`)
@@ -67,22 +67,28 @@ const bindFolder = (git: string): ReadonlyArray<Bind> => {
 }
 
 /** Binds a repository: its folder and the folders of its submodules, or its `.git` file. */
-const bindRepository = (git: string): ReadonlyArray<Bind> => {
+const bindRepository = (git: string, isStill: boolean): ReadonlyArray<Bind> => {
   const kind = kindOf(git)
   if (kind === undefined) return []
   return kind === "file"
     ? [{ path: git, access: "read" }]
-    : [git, ...findModules(git)].flatMap((folder) => bindFolder(folder))
+    : [git, ...findModules(git)].flatMap((folder) => bindFolder(folder, isStill))
 }
 
-/** The binds of the repositories in some folders, and of those below that were found. The user's own word counts instead. */
+/**
+ * The binds of the repositories in some folders, and of those below that were found. The user's own word counts instead.
+ * `isStill`: no command runs that could change them.
+ */
 export const bindRepositories = (
   binds: ReadonlyArray<Bind>,
-  found: ReadonlyArray<string> = []
+  found: ReadonlyArray<string>,
+  isStill = true
 ): ReadonlyArray<Bind> => {
   const own = new Set(binds.map(({ path }) => path))
   const roots = binds.flatMap(({ access, path }) => (access === "write" ? [`${path}/.git`] : []))
-  return [...new Set([...roots, ...found])].flatMap(bindRepository).filter(({ path }) => !own.has(path))
+  return [...new Set([...roots, ...found])]
+    .flatMap((git) => bindRepository(git, isStill))
+    .filter(({ path }) => !own.has(path))
 }
 
 /** More folders are not looked through. */

@@ -24,8 +24,8 @@ export interface Shell {
   readonly outputLimit: number
   readonly leftovers: Scope.Scope
   readonly reaper: Reaper
-  /** Isolates a program. Without it, the program runs unconfined. */
-  readonly enclose?: ((program: Program) => Effect.Effect<Program>) | undefined
+  /** Isolates a program, which ends with the scope. Without it, the program runs unconfined. */
+  readonly enclose?: ((program: Program) => Effect.Effect<Program, never, Scope.Scope>) | undefined
 }
 
 /** A program with its variables and its monitor. */

@@ -61,6 +61,7 @@ import { languageServers } from "./diagnostics.ts"
 import { extensionModel, freeTools, sessionLayer } from "./extensions/extensions.ts"
 import type { Extensions } from "./extensions/open.ts"
 import { nextModels, persistence } from "./fallback.ts"
+import { Enclosure } from "./machine/enclosure.ts"
 import { environment, freeCommands, localZone } from "./machine/environment.ts"
 import * as Host from "./machine/host.ts"
 import * as Isolated from "./machine/isolated.ts"
@@ -118,7 +119,7 @@ type Needs =
   | ChildProcessSpawner
   | LspDiagnostics.LanguageServer
   | BackgroundTasks.BackgroundTasks
-  | Isolated.Enclosure
+  | Enclosure
   | Scripts.Scripts
 
 type Failures = Failure | McpError | Budget.BudgetExceeded
@@ -132,7 +133,7 @@ export type SessionServices =
   | Processes.ProcessTable
   | LspDiagnostics.LanguageServer
   | BackgroundTasks.BackgroundTasks
-  | Isolated.Enclosure
+  | Enclosure
 
 /**
  * An agent with its model and files. `agent` makes it for a way to ask: `ask` asks during the run, `suspend` ends the run.

@@ -21,8 +21,9 @@ import type { Places } from "../../config/places.ts"
 import type { Settings } from "../../config/settings.ts"
 import { fail, layerOrFail } from "../../failure.ts"
 import { skillsOf } from "../../project/brought.ts"
+import { Enclosure } from "./enclosure.ts"
 import { hideFiles } from "./hiding.ts"
-import { Enclosure, type Isolation } from "./isolated.ts"
+import type { Isolation } from "./isolated.ts"
 import { openSandbox } from "./sandboxed.ts"
 
 type Folder = HostFiles.Folder

@@ -3,14 +3,12 @@
  * question. A command that a person, or a rule of the person, approved runs with all rights, and so does a command that asks
  * for them by `outside: true`.
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as FileTools from "../../../../backends/FileTools.ts"
 import * as OsSandbox from "../../../../backends/OsSandbox.ts"
 import * as Processes from "../../../../backends/Processes.ts"
 import type { Backend } from "../../../../core/Backend.ts"
-import type { BackendError } from "../../../../core/BackendError.ts"
 import * as Content from "../../../../core/Content.ts"
 import { isObject, type JsonObject } from "../../../../core/Json.ts"
 import * as Middleware from "../../../../core/Middleware.ts"
@@ -27,6 +25,7 @@ import { isOutside, mentionsLimit, placeAt, toolName } from "../../approvals/iso
 import { commandsFor, type LearnedRules } from "../../approvals/learned.ts"
 import type { Permits } from "../../approvals/permits.ts"
 import type { Approvals, Settings } from "../../config/settings.ts"
+import { Enclosure } from "./enclosure.ts"
 
 /** The isolation of commands that nobody approved, for all sessions of the program. */
 export interface Isolation {
@@ -49,11 +48,6 @@ export const makeIsolation = Effect.fnUntraced(function* ({ sandbox }: Settings,
     }
   } satisfies Isolation
 })
-
-/** The sandbox of a session for commands that nobody approved. The first of them opens it. */
-export class Enclosure extends Context.Service<Enclosure, Effect.Effect<Sandbox.Service, BackendError>>()(
-  "effect-deepagents/cli/Enclosure"
-) {}
 
 // ---- The tool
 
