@@ -20,7 +20,7 @@ const root = resolve(".")
 
 /** Constructors of plain values and pure functions, which can't fail, tools for tests, and `Middleware.make`, which `Agent.make` checks. */
 const unchecked =
-  /^(?:core\/(?:MiddlewareMake$|Message|Content|ToolOutput|ToolError|Ruling|Approval|Sources|AgentState|Question|DocumentFormat)|rag\/(?:ChunkerChunk|HashingEmbeddingModel)|testing\/|view\/|agents\/Doctor)/
+  /^(?:core\/(?:MiddlewareMake$|Message|Content|ToolOutput|ToolError|Ruling|Approval|Sources|AgentState|Question|DocumentFormat)|rag\/HashingEmbeddingModel|testing\/|view\/|agents\/Doctor)/
 
 /** A parameter of a public function that takes options. */
 interface Door {

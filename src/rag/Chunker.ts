@@ -8,8 +8,11 @@
  * const chunks = Chunker.chunk(document, { split: Chunker.markdown, tokens: 256, overlap: 32 })
  * ```
  */
+import * as Effect from "effect/Effect"
+import { makeEffectCheck } from "../support/options/check.ts"
 import { textTokens } from "../support/text/tokens.ts"
 import { type Chunk, type Document, idOf } from "./Chunk.ts"
+import * as shapes from "./internal/shapes.ts"
 import { pages, placeWithin, sections, type Span, unitEnds } from "./internal/splitters.ts"
 
 export type { Span }
@@ -133,15 +136,19 @@ function* placesOf(text: string, span: Span, most: number, overlap: number): Gen
   if (from < stop) yield [from, stop]
 }
 
+const refuseChunk = makeEffectCheck("Chunker.chunk", shapes.chunkerChunk)
+
 const bounded = (value: number | undefined, usual: number, most: number): number =>
   value === undefined || Number.isNaN(value) ? usual : Math.min(Math.max(0, Math.trunc(value)), most)
 
 /**
  * Splits a document into chunks of at most `tokens`. A sentence, a table and a fence of code stay whole if they fit. Small
  * sections join the next one of their parent. A document has at most {@link mostChunks}, and one more shows that
- * there are more.
+ * there are more. Wrong options are a defect: it throws.
  */
 export const chunk = (document: Document, options: Options = {}): ReadonlyArray<Chunk> => {
+  const refused = refuseChunk(options)
+  if (refused !== undefined) return Effect.runSync(refused)
   const tokens = Math.max(1, bounded(options.tokens, 512, 100_000))
   const overlap = bounded(options.overlap, Math.min(64, Math.floor(tokens / 8)), Math.floor(tokens / 2))
   const { text } = document

@@ -159,6 +159,7 @@ const indexItems = <M extends Model | undefined, E, R>(
             steps.push(...newSteps)
           })
     })
+    const shared = { tokens: options.tokens, overlap: options.overlap }
     for (const item of group) {
       const hash = yield* hashOf(space, item, options)
       if (hashes.get(item.id) === hash) {
@@ -170,7 +171,7 @@ const indexItems = <M extends Model | undefined, E, R>(
         steps.push(failed(item.id, document))
         continue
       }
-      const entry: Entry = { document, hash, chunks: chunk(document, { ...options, split: item.split }) }
+      const entry: Entry = { document, hash, chunks: chunk(document, { ...shared, split: item.split }) }
       const problem = findDocumentProblem(entry)
       if (problem !== undefined) {
         steps.push(failed(item.id, problem))

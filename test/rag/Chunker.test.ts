@@ -147,6 +147,11 @@ describe("chunk", () => {
     const many = Chunker.chunk({ id: "d", text: "A b. ".repeat(26_000) }, { tokens: 1, overlap: 0 })
     expect(many.length).toBe(Chunker.mostChunks + 1)
   })
+
+  it("refuse a misspelt option, and name the right one", () => {
+    const options = { token: 10 }
+    expect(() => Chunker.chunk({ id: "d", text: "A b." }, options as {})).toThrow(/no option "token".*"tokens"/)
+  })
 })
 
 describe("citations", () => {

@@ -2,6 +2,8 @@
 
 export const chromaIndexLayer = "url:s;tenant?:s;database?:s;apiKey?:~effect/Redacted~"
 
+export const chunkerChunk = "tokens?:n;overlap?:n;split?:f"
+
 export const embeddingCacheLayer = "model:s"
 
 export const hashingEmbeddingLayer = "dimensions?:n"
