@@ -1,6 +1,6 @@
 /** The desktop: its tools on a fake, and the one of Linux under Xvfb with a real window. */
 import { execFileSync, spawn } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -126,6 +126,13 @@ describe("the desktop of Linux", () => {
       yield* desk.writeNote("Tea list", "black")
       assert.deepStrictEqual([yield* desk.notes, yield* desk.readNote("Tea list")], [["Tea list"], "black"])
       for (const bad of ["../x", ".x", "", "a/b"]) yield* Effect.flip(desk.writeNote(bad, "x"))
+      writeFileSync(join(folder, "secret"), "kept")
+      symlinkSync(join(folder, "secret"), join(folder, "notes/Link.md"))
+      assert.match((yield* Effect.flip(desk.readNote("Link"))).message, /no regular file/)
+      yield* desk.writeNote("Link", "green")
+      assert.strictEqual(readFileSync(join(folder, "secret"), "utf8"), "kept")
+      assert.deepStrictEqual([yield* desk.notes, yield* desk.readNote("Link")], [["Link", "Tea list"], "green"])
+      assert.deepStrictEqual(readdirSync(join(folder, "notes")), ["Link.md", "Tea list.md"])
       assert.deepStrictEqual(yield* desk.find("tea"), [join(folder, "notes/Tea list.md")])
       assert.deepStrictEqual(yield* desk.find("*"), [])
       yield* Effect.flip(desk.find("/etc"))

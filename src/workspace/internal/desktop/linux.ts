@@ -100,14 +100,22 @@ export const makeLinux = Effect.fnUntraced(function* ({ display, home, notes }: 
         .map((name) => name.slice(0, -3))
         .toSorted()
     }).pipe(Effect.mapError(failed)),
-    readNote: (name) => Effect.flatMap(fileOf(name), (file) => Effect.mapError(files.readFileString(file), failed)),
+    readNote: Effect.fnUntraced(function* (name) {
+      const file = yield* fileOf(name)
+      const isLink = yield* Effect.isSuccess(files.readLink(file))
+      const { type } = yield* Effect.mapError(files.stat(file), failed)
+      if (isLink || type !== "File") return yield* refuse(`the note ${name} is no regular file; delete ${file}`)
+      return yield* Effect.mapError(files.readFileString(file), failed)
+    }),
+    // The new file replaces a link of that name, and does not write to its target.
     writeNote: (name, given) =>
-      Effect.flatMap(fileOf(name), (file) =>
-        Effect.mapError(
-          Effect.andThen(files.makeDirectory(notes, { recursive: true }), files.writeFileString(file, given)),
-          failed
-        )
-      ),
+      Effect.gen(function* () {
+        const file = yield* fileOf(name)
+        yield* files.makeDirectory(notes, { recursive: true })
+        const draft = path.join(yield* files.makeTempDirectoryScoped({ directory: notes, prefix: ".note-" }), "draft")
+        yield* files.writeFileString(draft, given)
+        yield* files.rename(draft, file)
+      }).pipe(Effect.scoped, Effect.mapError(failed)),
     find: (words) =>
       Effect.flatMap(checkWords(words), (checked) => {
         const pattern = `*${checked.replaceAll(/[*?[\]\\]/g, "\\$&")}*`
