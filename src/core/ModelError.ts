@@ -16,11 +16,13 @@ import type * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { TaggedError } from "../support/effect/taggedError.ts"
+import { defined } from "../support/json/defined.ts"
 
 /**
  * The reason of a failed model call.
  *
- * - `RateLimited`, `Overloaded`, `Timeout`, `Transport`: retryable; `retryAfter` is the provider's wish
+ * - `RateLimited`, `Overloaded`, `Timeout`, `Transport`: retryable; `retryAfter` is the provider's wish. `isRefused`:
+ *   nothing listens at an address of this machine
  * - `Authentication`, `Permission`, `QuotaExhausted`: somebody must act
  * - `Unpriced`: a budget limits the cost, and the model has no prices; somebody must act
  * - `InvalidRequest`, `Unsupported`: the request is wrong for this model
@@ -33,7 +35,7 @@ export const Reason = Schema.Union([
   Schema.TaggedStruct("RateLimited", { retryAfter: Schema.optionalKey(Schema.Duration) }),
   Schema.TaggedStruct("Overloaded", { retryAfter: Schema.optionalKey(Schema.Duration) }),
   Schema.TaggedStruct("Timeout", {}),
-  Schema.TaggedStruct("Transport", {}),
+  Schema.TaggedStruct("Transport", { isRefused: Schema.optionalKey(Schema.Boolean) }),
   Schema.TaggedStruct("Authentication", {}),
   Schema.TaggedStruct("Permission", {}),
   Schema.TaggedStruct("InvalidRequest", {}),
@@ -100,6 +102,11 @@ export class ModelError extends TaggedError<ModelError>()("ModelError", {
     return retryable.has(this.reason._tag)
   }
 
+  /** Says whether nothing listens at the address, which is of this machine: only somebody who starts the server helps. */
+  get isRefused(): boolean {
+    return this.reason._tag === "Transport" && this.reason.isRefused === true
+  }
+
   /** Says whether every request to this model will fail until somebody acts: on the key, the access, the quota or the prices. */
   get isTerminal(): boolean {
     return terminal.has(this.reason._tag)
@@ -110,6 +117,12 @@ export class ModelError extends TaggedError<ModelError>()("ModelError", {
     return "retryAfter" in this.reason ? this.reason.retryAfter : undefined
   }
 
+  /** Makes the same error with other words. */
+  withDetail(detail: string): ModelError {
+    const { cause, model, provider, reason, requestId, status } = this
+    return new ModelError({ provider, reason, detail, ...defined({ cause, model, requestId, status }) })
+  }
+
   override get message(): string {
     const where = this.model === undefined ? this.provider : `${this.provider}/${this.model}`
     const facts = [
@@ -117,9 +130,8 @@ export class ModelError extends TaggedError<ModelError>()("ModelError", {
       ...(this.requestId === undefined ? [] : [`request ${this.requestId}`])
     ]
     // Nothing was sent: the detail says all.
-    if (this.reason._tag === "Authentication" && this.status === undefined && this.detail !== undefined) {
-      return `${where}: ${this.detail}`
-    }
+    const isUnsent = this.isRefused || this.reason._tag === "Authentication" || this.reason._tag === "Unsupported"
+    if (isUnsent && this.status === undefined && this.detail !== undefined) return `${where}: ${this.detail}`
     const detail = this.detail === undefined ? "" : `: ${this.detail}`
     return `${where}: ${advice[this.reason._tag]}${facts.length === 0 ? "" : ` (${facts.join(", ")})`}${detail}`
   }

@@ -18,16 +18,20 @@ import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import * as Schedule from "effect/Schedule"
 import * as Middleware from "../core/Middleware.ts"
-import { ModelError } from "../core/ModelError.ts"
+import type { ModelError } from "../core/ModelError.ts"
 import { makeMiddlewareCheck } from "../core/schema/invalid.ts"
-import { defined } from "../support/json/defined.ts"
 import { timeOf, timeProblem } from "./internal/limits.ts"
 import { reissue } from "./internal/reissue.ts"
 import * as shapes from "./internal/shapes.ts"
 
 const name = "ModelRetry"
 
-const patience = Schedule.exponential("500 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 4 }))
+const patience = Schedule.exponential("500 millis").pipe(
+  Schedule.jittered,
+  Schedule.upTo({ times: 4 }),
+  Schedule.setInputType<ModelError>(),
+  Schedule.while(({ attempt, input }) => Effect.succeed(!input.isRefused || attempt <= 2))
+)
 
 type Policy<E, R> = Schedule.Schedule<unknown, ModelError, E, R>
 
@@ -38,14 +42,8 @@ const describeTries = (error: ModelError, tries: number, millis: number): ModelE
   if (tries === 1) return error
   const minutes = Math.round(millis / 60_000)
   const time = minutes > 1 ? `${minutes} minutes` : `${Math.max(1, Math.round(millis / 1_000))} s`
-  const { cause, model, provider, reason, requestId, status } = error
   const prefix = error.detail === undefined ? "" : `${error.detail}; `
-  return new ModelError({
-    provider,
-    reason,
-    detail: `${prefix}tried ${tries} times in ${time}`,
-    ...defined({ cause, model, requestId, status })
-  })
+  return error.withDetail(`${prefix}tried ${tries} times in ${time}`)
 }
 
 const refuseMake = makeMiddlewareCheck(name, shapes.modelRetryMake)
@@ -55,8 +53,8 @@ const refuseMake = makeMiddlewareCheck(name, shapes.modelRetryMake)
  * interruption passes through. Each retry is a `Warning` event (`model-retry`, with the time of the next try and its number), followed by `TurnRestarted` if parts of
  * the failed turn were emitted. A turn in which the provider ran a tool is not retried.
  *
- * `schedule` sets the waits and their number: by default 500 ms, doubling, with jitter, for five tries in all. Its
- * failures and requirements appear in the agent's type. A provider's `retryAfter` is respected in full.
+ * `schedule` sets the waits and their number: by default 500 ms, doubling, with jitter, for five tries in all, or three
+ * if nothing listens at an address of this machine. Its failures and requirements appear in the agent's type. A provider's `retryAfter` is respected in full.
  *
  * No wait ends later than `within` (2 minutes) after the first failure. If the schedule or the provider demands more,
  * the call fails at once with the provider's error. After several tries, the error says how many there were.

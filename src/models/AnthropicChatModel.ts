@@ -41,7 +41,7 @@ import * as shapes from "./internal/shapes.ts"
 import type { Uploads } from "./internal/turn/uploads.ts"
 import { badResponse, type Origin, reservedParameter } from "./internal/wire/errors.ts"
 import { timeoutOf } from "./internal/wire/guardedFetch.ts"
-import { keyFrom } from "./internal/wire/keys.ts"
+import { keyFrom, nameVariables } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 import { silent } from "./internal/wire/patience.ts"
 import { numberOf, objectOf } from "./internal/wire/read.ts"
@@ -130,7 +130,8 @@ export const layerConfig = (options: ConfigOptions<Options>): Layer.Layer<ChatMo
       if (refused !== undefined) return yield* refused
       if (own.vertex !== undefined) return yield* make(own)
       const origin = { provider: providerOf(own), model: own.model }
-      return yield* make({ ...own, apiKey: own.apiKey ?? (yield* keyFrom(variable, origin)) })
+      if (own.apiKey !== undefined) return yield* make(own)
+      return nameVariables(yield* make({ ...own, apiKey: yield* keyFrom(variable, origin) }), { key: variable })
     })
   )
 

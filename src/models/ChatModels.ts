@@ -44,7 +44,7 @@ import { makeEffectCheck } from "./internal/refuse.ts"
 import { factsAt, gemini, type Server, servers, variableOf } from "./internal/servers/servers.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { ThinkingLevel } from "./internal/turn/thinking.ts"
-import { keyFrom } from "./internal/wire/keys.ts"
+import { keyFrom, nameVariables } from "./internal/wire/keys.ts"
 import type { Overrides } from "./internal/wire/overrides.ts"
 import { makeWarner, warned } from "./internal/wire/warned.ts"
 
@@ -222,6 +222,19 @@ const catalogues: {
   )
 }
 
+/** Providers without a variable for an address, or for a key beside {@link Provider.key}. */
+const withoutVariables: ReadonlySet<string> = new Set(["bedrock", "google", "llama"])
+
+/** The variables that a model is made from, where no option is in their place. */
+const variablesOf = ({ key, name }: Pick<Provider, "key" | "name">, { apiKey, baseURL }: ModelOptions) => {
+  const usual = (setting: "API_KEY" | "BASE_URL") =>
+    withoutVariables.has(name) ? undefined : variableOf(name, setting)
+  return {
+    key: apiKey === undefined ? (key ?? usual("API_KEY")) : undefined,
+    address: baseURL === undefined ? usual("BASE_URL") : undefined
+  }
+}
+
 /** Describes the assumptions about a model that the catalogue does not list, unless the caller gave its facts. */
 const describeAssumptions = (
   provider: string,
@@ -355,7 +368,9 @@ export const resolve = <const Own extends ReadonlyArray<Provider<unknown, unknow
       const catalogue = yield* ModelCatalogue
       const settled = applyFacts(
         isBuiltIn ? namedProvider.name : "",
-        Context.get(context, ChatModel),
+        isBuiltIn
+          ? nameVariables(Context.get(context, ChatModel), variablesOf(namedProvider, modelOptions))
+          : Context.get(context, ChatModel),
         modelOptions,
         catalogue
       )

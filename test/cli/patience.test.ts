@@ -84,6 +84,14 @@ describe("a provider that is overloaded", () => {
     }).pipe(Effect.provide(until(Number.POSITIVE_INFINITY)))
   )
 
+  it.effect("on this machine, which nobody started, is asked three times within two seconds", () =>
+    Effect.gen(function* () {
+      const run = yield* Effect.forkChild(Effect.flip(Agent.run(agent, "Go")))
+      yield* TestClock.adjust("2 seconds")
+      assert.match((yield* Fiber.join(run)).message, /tried 3 times in [12] s$/)
+    }).pipe(Effect.provide(TestChatModel.reactive(() => TestChatModel.fail({ _tag: "Transport", isRefused: true }))))
+  )
+
   it.effect("is asked when it says so, and not asked at all if that is too late", () =>
     Effect.gen(function* () {
       const run = yield* Effect.forkChild(Agent.run(agent, "Go"))

@@ -284,10 +284,21 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
           assert.equal(requests.length, 1)
           const bad = yield* run(cwd, ["run", "hi"], env)
           assert.equal(bad.code, 3)
-          assert.match(bad.err, /check the key[^]*deepagents models shows the origin/)
+          assert.match(bad.err, /check the key[^]*models login anthropic\n[^]*deepagents models shows the origin/)
           assert.notInclude(bad.err + bad.out, "sk-ant-kept")
         })
       )
+  )
+
+  it.effect("fails soon, and names address and variable, where nothing listens on this machine", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Effect.scoped(serve())
+      const begun = Date.now()
+      const done = yield* run(folder(), ["run", "hi", "-m", "ollama:m"], { OLLAMA_BASE_URL: url })
+      assert.deepEqual([done.code, done.out], [1, ""], done.err)
+      assert.match(done.err, /\nollama\/m: nothing listens at http:\S+; start [^\n]* OLLAMA_BASE_URL; tried 3 times in/)
+      assert.isBelow(Date.now() - begun, 25_000)
+    })
   )
 
   it.effect("prints the answer alone; events as lines with --json, the result last; keeps the session", () =>

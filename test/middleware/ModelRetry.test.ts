@@ -21,7 +21,8 @@ const streams = (...turns: ReadonlyArray<Stream.Stream<ChatModel.TurnPart, Model
   })
 }
 
-const failure = (reason: ModelError.Reason) => new ModelError.ModelError({ provider: "test", reason })
+const failure = (reason: ModelError.Reason, detail = "failed") =>
+  new ModelError.ModelError({ provider: "test", reason, detail })
 const text = (value: string): ChatModel.TurnPart => ({ _tag: "TextDelta", text: value })
 const finishTurn = (value: string): ChatModel.TurnPart => ({ _tag: "TurnDone", message: Message.ai(value) })
 
@@ -72,6 +73,23 @@ describe("ModelRetry", () => {
           ])
         )
       )
+  )
+
+  it.effect("asks three times within two seconds where nothing listens on this machine", () =>
+    Effect.gen(function* () {
+      const run = yield* inBackground(watch(retrying))
+      yield* TestClock.adjust("2 seconds")
+      const { exit } = yield* run.result
+      assert.match(failureOf(exit)?.message ?? "", /nothing listens at .*; tried 3 times in \d s$/)
+    }).pipe(
+      Effect.provide(
+        streams(
+          ...Array.from({ length: 3 }, () =>
+            Stream.fail(failure({ _tag: "Transport", isRefused: true }, "nothing listens at x"))
+          )
+        )
+      )
+    )
   )
 
   it.effect("11: a turn in which the provider ran a tool is not retried", () =>

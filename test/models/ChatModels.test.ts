@@ -20,6 +20,8 @@ const scripted = (name: string, seen: Array<unknown>) => ({
     })
 })
 
+const unauthorised = () => Response.json({ error: { message: "wrong key" } }, { status: 401 })
+
 describe("ChatModels.resolve", () => {
   it.effect("cuts at the first colon, and finds a provider in any case, with or without - and _", () =>
     Effect.gen(function* () {
@@ -120,6 +122,44 @@ describe("ChatModels.resolve", () => {
       )
       assert.include(String(error), "not today")
       assert.strictEqual(server.seen[0]?.headers.authorization, "Bearer sk-moved")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a refused key, and an address where nothing listens, are told with their variables", () =>
+    Effect.gen(function* () {
+      const server = yield* OpenAiServer.make
+      const keys = { ANTHROPIC_API_KEY: "sk-canary", OPENAI_API_KEY: "sk-canary", GEMINI_API_KEY: "sk-canary" }
+      const env = { ...keys, GROQ_API_KEY: "sk-canary", VLLM_API_KEY: "sk-canary", OLLAMA_API_KEY: "sk-canary" }
+      const failureOf = (layer: Layer.Layer<ChatModel.ChatModel, unknown>, variables: Record<string, string> = env) =>
+        Effect.map(
+          Effect.flip(
+            Agent.run(agent, "hi").pipe(
+              Effect.provide(layer),
+              Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: variables })))
+            )
+          ),
+          String
+        )
+      for (const [layer, variable] of [
+        [ChatModels.resolve("anthropic:claude-x", { baseURL: server.url }), "ANTHROPIC_API_KEY"],
+        [AnthropicChatModel.layerConfig({ model: "claude-x", baseURL: server.url }), "ANTHROPIC_API_KEY"],
+        [ChatModels.resolve("openai:gpt-x", { baseURL: server.url }), "OPENAI_API_KEY"],
+        [OpenAiChatModel.layer({ model: "gpt-x", fetch: () => Promise.resolve(unauthorised()) }), "OPENAI_API_KEY"],
+        [ChatModels.resolve("gemini:x", { baseURL: server.url }), "GEMINI_API_KEY"],
+        [ChatModels.resolve("groq:x", { baseURL: server.url }), "GROQ_API_KEY"],
+        [ChatModels.resolve("vllm:x", { baseURL: server.url }), "VLLM_API_KEY"]
+      ] as const) {
+        server.reply(OpenAiServer.plain(401, { error: { message: "wrong key" } }))
+        const message = yield* failureOf(layer)
+        assert.match(message, new RegExp(`status 401.*wrong key.*its variable is ${variable}`))
+        assert.notInclude(message, "canary")
+      }
+      const apiKey = Redacted.make("sk-own")
+      server.reply(OpenAiServer.plain(401, { error: { message: "wrong key" } }))
+      assert.notInclude(yield* failureOf(ChatModels.resolve("groq:x", { baseURL: server.url, apiKey })), "GROQ_API_KEY")
+      const { url } = yield* Effect.scoped(OpenAiServer.make)
+      const message = yield* failureOf(ChatModels.resolve("ollama:m"), { OLLAMA_BASE_URL: url })
+      assert.match(message, /nothing listens at http:.*, baseURL or OLLAMA_BASE_URL$/)
     }).pipe(Effect.scoped)
   )
 

@@ -598,17 +598,17 @@ describe("addresses", () => {
       for (const [layer, words] of [
         [
           OllamaChatModel.layer({ model: "m", fetch }),
-          /ECONNREFUSED at http:\/\/localhost:11434; is Ollama started \(ollama serve\)\?$/
+          /^ollama\/m: nothing listens at http:\/\/localhost:11434; start Ollama \(ollama serve\), or change its address, baseURL$/
         ],
         [
           chat("http://user:pw@127.0.0.1:1234/v1", fetch),
-          /ECONNREFUSED at http:\/\/127\.0\.0\.1:1234; is the server of LM Studio started/
+          /nothing listens at http:\/\/127\.0\.0\.1:1234; start the server of LM Studio \(lms server start\), or/
         ],
         [
           AnthropicChatModel.layer({ model: "m", apiKey, baseURL: "http://localhost:9", fetch }),
-          /ECONNREFUSED at http:\/\/localhost:9; is the server started\?$/
+          /nothing listens at http:\/\/localhost:9; start the server, or change its address, baseURL$/
         ],
-        [chat("http://localhost:9/v1", fetch), /ECONNREFUSED at http:\/\/localhost:9; is the server started\?$/],
+        [chat("http://localhost:9/v1", fetch), /nothing listens at http:\/\/localhost:9; start the server, or/],
         [
           chat("https://models.example/v1?key=secret", fetch),
           /ECONNREFUSED at https:\/\/models\.example; is the address right\?$/
@@ -616,6 +616,7 @@ describe("addresses", () => {
       ] as const) {
         const { error } = yield* ask(layer, hello)
         assert.match(error?.message ?? "", words)
+        assert.strictEqual(error?.isRefused, !words.source.includes("models"))
       }
     })
   )

@@ -6,7 +6,8 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import type { ChatModel } from "../../../core/ChatModel.ts"
+import * as Stream from "effect/Stream"
+import { ChatModel } from "../../../core/ChatModel.ts"
 import * as ChatModels from "../../../models/ChatModels.ts"
 import { defined } from "../../../support/json/defined.ts"
 import { normaliseName } from "../../../support/text/names.ts"
@@ -118,6 +119,29 @@ export const providerOf = (spec: string): Effect.Effect<ChatModels.Provider, Fai
   return fail("noModel", `${JSON.stringify(spec)} names no model; write provider:model. ${why}`)
 }
 
+/** Names the command that keeps another key in the place of a refused one. */
+const nameLogin = <E, R>(layer: Layer.Layer<ChatModel, E, R>, provider: string): Layer.Layer<ChatModel, E, R> =>
+  Layer.provide(
+    Layer.effect(
+      ChatModel,
+      Effect.map(ChatModel, (model) => ({
+        ...model,
+        makeSession: Effect.map(model.makeSession, (session) => ({
+          ...session,
+          nextTurn: (request) =>
+            Stream.mapError(session.nextTurn(request), (error) =>
+              error.reason._tag === "Authentication"
+                ? error.withDetail(
+                    `${error.detail ?? "refused"}; keep another key: deepagents models login ${provider}`
+                  )
+                : error
+            )
+        }))
+      }))
+    ),
+    layer
+  )
+
 /**
  * The layer of a model: with a kept key, unless the environment has one, and with what the settings say of it. A key
  * counts for the provider's own address only: settings that name another one need a key of the environment.
@@ -152,9 +176,10 @@ export const modelLayer = (
         const how = `${hint}export ${provider.key}=…`
         return yield* fail("noModel", `${spec} can't be used: there is no key of ${provider.name}. Set one: ${how}`)
       }
-      return Layer.provide(
+      const layer = Layer.provide(
         layerOrFail("noModel")(ChatModels.resolve(spec, { ...options, ...defined({ apiKey }) })),
         catalogueLayer(places)
       )
+      return apiKey === undefined ? layer : nameLogin(layer, provider.name)
     })
   )

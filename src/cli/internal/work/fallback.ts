@@ -8,7 +8,7 @@ import type { ModelError } from "../../../core/ModelError.ts"
 import * as ModelFallback from "../../../middleware/ModelFallback.ts"
 import * as ModelRetry from "../../../middleware/ModelRetry.ts"
 import type { Settings } from "../config/settings.ts"
-import { invalidTries, patience, waits } from "./patience.ts"
+import { isHopeless, patience, waits } from "./patience.ts"
 
 /** The most models beside the first one. */
 const mostModels = 5
@@ -37,8 +37,7 @@ const makeSchedule = () => {
         const name = `${input.provider}/${input.model ?? ""}`
         const last = failedAt.get(name)
         const isDown = last !== undefined && now - last < remembered
-        const isHopeless = input.reason._tag === "BadResponse" && attempt > invalidTries
-        if (!isDown && elapsed < recovery && !isHopeless) return true
+        if (!isDown && elapsed < recovery && !isHopeless(input, attempt)) return true
         failedAt.set(name, now)
         return false
       })

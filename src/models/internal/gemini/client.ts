@@ -102,7 +102,7 @@ export const makeClient = (
   const allHeaders = { ...own, ...connection.headers }
   const headers = revealed(allHeaders)
   const secrets = secretsIn(Object.values(allHeaders))
-  const origin: Origin = { provider, model, secrets }
+  const origin: Origin = { provider, model, secrets, address: rootOf(connection) }
   const fetch = guardedFetch(connection.fetch ?? globalThis.fetch, origin, { timeout, isReaderBound: true })
   const url = `${rootOf(connection)}/${pathOf(model)}:streamGenerateContent?alt=sse`
 

@@ -81,6 +81,12 @@ const baseUrlOf = (connection: Connection, api: "chat" | "responses", model: str
 
 const variables = { openai: "OPENAI_API_KEY", "azure-openai": "AZURE_OPENAI_API_KEY" } as const
 
+/** Hints for a key of the environment. */
+const ownHints: { readonly [Target in keyof typeof variables]: Origin["hints"] } = {
+  openai: { 401: `its variable is ${variables.openai}` },
+  "azure-openai": { 401: `its variable is ${variables["azure-openai"]}` }
+}
+
 const noResponses =
   'OpenAiChatModel and "openai:" speak the Responses API. If this server speaks Chat Completions, use OpenAiCompatibleChatModel, or a spec such as "vllm:…" with VLLM_BASE_URL'
 
@@ -195,6 +201,8 @@ export const makeClient = Effect.fnUntraced(function* (
   const refused = refuseAddress({ provider, model }, baseURL)
   if (refused !== undefined) return yield* refused
   const key = yield* keyOf(connection, { provider, model })
+  const target = targetOf(connection)
+  const hasOwnKey = connection.apiKey !== undefined || connection.azure?.accessToken !== undefined
   const sdk = yield* loadPeer({ provider, model }, "openai", () => import("openai"))
   const { azure, organization, project, timeout } = connection
   const headers = {
@@ -209,7 +217,7 @@ export const makeClient = Effect.fnUntraced(function* (
     model,
     secrets,
     address: baseURL,
-    hints: targetOf(connection) === "other" ? hintsOf(api, provider, key !== undefined) : undefined
+    hints: target === "other" ? hintsOf(api, provider, key !== undefined) : hasOwnKey ? undefined : ownHints[target]
   }
   const client = yield* Effect.try({
     try: () =>

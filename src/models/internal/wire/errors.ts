@@ -226,24 +226,23 @@ const codeOf = (cause: unknown): string | undefined => {
   return code
 }
 
-/** Commands that start a server of this machine, by its usual port. */
-const starts: { readonly [port: string]: string } = {
-  11434: "is Ollama started (ollama serve)?",
-  1234: "is the server of LM Studio started (lms server start)?",
-  4000: "is LiteLLM started?",
-  8000: "is vLLM started (vllm serve)?",
-  8080: "is llama-server started?"
+/** Servers of this machine, and the commands that start them, by their usual ports. */
+const localServers: { readonly [port: string]: string } = {
+  11434: "Ollama (ollama serve)",
+  1234: "the server of LM Studio (lms server start)",
+  4000: "LiteLLM",
+  8000: "vLLM (vllm serve)",
+  8080: "llama-server"
 }
 
-const localHost = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+const localHost = /^(?:localhost|0\.0\.0\.0|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** Names the server of a failed connection, without credentials and path, and says what to check. */
-const whereOf = (address: string | undefined, code: string | undefined): string => {
-  const url = address === undefined ? null : URL.parse(address)
-  if (url === null) return code ?? ""
-  const at = `${code ?? "no connection"} at ${url.protocol}//${url.host}`
-  if (code !== "ECONNREFUSED") return at
-  return `${at}; ${localHost.test(url.hostname) ? (valueAt(starts, url.port) ?? "is the server started?") : "is the address right?"}`
+/** Names the server of a failed connection, without credentials and path, and says what to do. */
+const describeServer = (address: URL, code: string | undefined, isRefused: boolean): string => {
+  const at = `${address.protocol}//${address.host}`
+  return isRefused
+    ? `nothing listens at ${at}; start ${valueAt(localServers, address.port) ?? "the server"}, or change its address, baseURL`
+    : `${code ?? "no connection"} at ${at}${code === "ECONNREFUSED" ? "; is the address right?" : ""}`
 }
 
 /**
@@ -258,13 +257,15 @@ export const connectionError = (
   const code = codeOf(cause)
   const timedOut = options?.timedOut === true || (code !== undefined && isTimeout(code))
   const { address, model, provider } = origin
-  const detail = timedOut ? code : whereOf(address, code)
+  if (timedOut) return new ModelError(defined({ provider, model, reason: { _tag: "Timeout" } as const, detail: code }))
+  const url = address === undefined ? null : URL.parse(address)
+  const isRefused = code === "ECONNREFUSED" && localHost.test(url?.hostname ?? "")
   return new ModelError(
     defined({
       provider,
       model,
-      reason: { _tag: timedOut ? "Timeout" : "Transport" },
-      detail: detail === "" ? undefined : detail
+      reason: { _tag: "Transport", ...(isRefused ? { isRefused } : {}) } as const,
+      detail: url === null ? code : describeServer(url, code, isRefused)
     })
   )
 }

@@ -38,7 +38,7 @@ export const makePost = ({ failure, headers, hints, model, provider, timeout, ur
     token?: Redacted.Redacted
   ): Effect.Effect<PostAnswer, ModelError> => {
     const value = token === undefined ? [] : [Redacted.value(token)]
-    const origin: Origin = { provider, model, secrets: [...secrets, ...value], said: collectTexts, hints }
+    const origin: Origin = { provider, model, secrets: [...secrets, ...value], said: collectTexts, hints, address: url }
     const authorised = { ...plainHeaders, ...(value.length === 0 ? {} : { authorization: `Bearer ${value.join("")}` }) }
     const fetch = guardedFetch(rest.fetch ?? globalThis.fetch, origin, { timeout })
     const ask = async (signal: AbortSignal): Promise<PostAnswer> => {
