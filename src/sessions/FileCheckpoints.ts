@@ -68,6 +68,8 @@ export interface Options {
   readonly file?: string | undefined
   /** Finds the path of this machine for a path of the agent; `undefined` leaves a path out. Default: the same path. */
   readonly locate?: Locate | undefined
+  /** Folders whose files are never kept, such as the data of the program itself. Default: none. */
+  readonly omit?: ReadonlyArray<string> | undefined
   /** The largest file that is copied, in bytes. Default: 50,000,000. */
   readonly maxFileBytes?: number | undefined
   /** The most bytes that a scan copies. Default: 1,000,000,000. */
@@ -176,9 +178,11 @@ export interface Service {
 /** The checkpoints of files. */
 export class FileCheckpoints extends Context.Service<FileCheckpoints, Service>()("effect-deepagents/FileCheckpoints") {}
 
+const realOf = (folder: string): string => attempt(() => realpathSync.native(folder)) ?? resolve(folder)
+
 /** Resolves links, and drops folders inside of other folders. */
 const rootsOf = (folders: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const real = folders.map((folder) => attempt(() => realpathSync.native(folder)) ?? resolve(folder))
+  const real = folders.map(realOf)
   return [...new Set(real)].filter(
     (folder) => !real.some((other) => other !== folder && folder.startsWith(other === "/" ? "/" : `${other}/`))
   )
@@ -339,6 +343,7 @@ export const layer = (options: Options): Layer.Layer<FileCheckpoints, SessionErr
           const place: Place = {
             rows,
             roots: rootsOf(options.folders),
+            omitted: new Set(options.omit?.map(realOf)),
             limits: { fileBytes: maxFileBytes, scanBytes: maxScanBytes, paths: maxPaths, ignored: 5_000 },
             snapshot: emptySnapshot(),
             lock: Semaphore.makeUnsafe(1),

@@ -4,7 +4,8 @@ export const branchLeave = "to:sz;summarizer:~effect-deepagents/Agent~"
 
 export const chatMake = "metadata?:o;busy?:'queue''refuse';parts?:b"
 
-export const fileCheckpointsLayer = "folders:[s];file?:s;locate?:f;maxFileBytes?:n;maxScanBytes?:n;maxPaths?:n"
+export const fileCheckpointsLayer =
+  "folders:[s];file?:s;locate?:f;omit?:[s];maxFileBytes?:n;maxScanBytes?:n;maxPaths?:n"
 
 export const fileCheckpointsRecord = "threadId:s;title?:s;goesOn?:b;onProblem?:f"
 

@@ -35,9 +35,9 @@ export const sandboxIn = (root: string) =>
     return { ...backend, id: "edits", execute, executeStream: () => assert.fail("no stream"), reaches: () => true }
   })
 
-export const layers = (root: string, file: string) =>
+export const layers = (root: string, file: string, omit?: ReadonlyArray<string>) =>
   Layer.mergeAll(
     FilesystemBackend.layer({ root }),
     MemorySessions.layer,
-    FileCheckpoints.layer({ folders: [root], file, locate: (path) => join(root, path) })
+    FileCheckpoints.layer({ folders: [root], omit, file, locate: (path) => join(root, path) })
   )

@@ -37,6 +37,30 @@ const checkBothWays = Effect.fnUntraced(function* (root: string, before: string,
 
 describe("the record of a turn", () => {
   it.effect(
+    "leaves out the omitted folders, for commands and tools",
+    Effect.fnUntraced(function* () {
+      const root = yield* aFolder
+      make(root, [write("a", "one"), write("data/lock", "")])
+      yield* Effect.gen(function* () {
+        const checkpoints = yield* aThread
+        const recording = yield* checkpoints.begin({ threadId: "t", leaf: null })
+        const sandbox = recording.watch(yield* sandboxIn(root))
+        yield* sandbox.execute(
+          command(write("a", "two"), write("data/lock", "two"), write("data/threads/draft", "two"))
+        )
+        yield* sandbox.write("/data/note", "two")
+        yield* sandbox.execute(command(write("b", "two")))
+        yield* recording.end(null)
+        const turns = yield* checkpoints.turns("t")
+        const paths = (yield* checkpoints.plan(turns, "before")).map(({ path }) => path)
+        assert.deepStrictEqual(paths, [join(root, "a"), join(root, "b")])
+        yield* checkpoints.restore({ threadId: "t", turns, to: "before", leaf: null })
+        assert.isTrue(["lock", "threads/draft", "note"].every((name) => fs.existsSync(join(root, "data", name))))
+      }).pipe(Effect.provide(layers(root, ":memory:", [join(root, "data")])))
+    }, Effect.scoped)
+  )
+
+  it.effect(
     "records a command's changes of files that a tool made or changed",
     Effect.fnUntraced(function* () {
       const root = yield* aFolder

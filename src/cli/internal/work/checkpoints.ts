@@ -19,14 +19,15 @@ export const openCheckpoints = <R>(
     places.project,
     ...folders.list().flatMap(({ access, path }) => (access === "write" ? [path] : []))
   ]
-  /** The folders of the program itself are left out. */
   const locate = (path: string): string | undefined => {
     const own = resolve(places.project, path)
     return list().some((folder) => own === folder || own.startsWith(folder === "/" ? folder : `${folder}/`))
       ? own
       : undefined
   }
-  return Layer.build(FileCheckpoints.layer({ folders: list(), file: fileOf(places), locate })).pipe(
+  // Where they are in the project: `/undo` would take the lock and the draft of another chat.
+  const omit = [places.data]
+  return Layer.build(FileCheckpoints.layer({ folders: list(), omit, file: fileOf(places), locate })).pipe(
     Effect.map((built) => Context.get(built, FileCheckpoints.FileCheckpoints)),
     Effect.catch(({ message }) => Effect.as(onProblem(message), undefined))
   )

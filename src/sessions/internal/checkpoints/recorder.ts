@@ -10,12 +10,14 @@ import { attempt, type Blob, canonicalOf, hashOf, readState, statOf, targetOf } 
 import { type Change, type File, isSame, type State } from "./entry.ts"
 import { readObjects } from "./git.ts"
 import type { Rows, Turn } from "./rows.ts"
-import { type Difference, type Limits, scan, type Snapshot } from "./scan.ts"
+import { type Difference, isWithin, type Limits, scan, type Snapshot } from "./scan.ts"
 
 /** A place to record: folders of the machine, with their stores. */
 export interface Place {
   readonly rows: Rows
   readonly roots: ReadonlyArray<string>
+  /** Folders whose files are never kept. */
+  readonly omitted: ReadonlySet<string>
   readonly limits: Limits
   readonly snapshot: Snapshot
   /** One scan at a time. */
@@ -80,7 +82,7 @@ const scanPlace = (place: Place, base: Base): Effect.Effect<ReadonlyArray<Differ
     Effect.gen(function* () {
       yield* loadKnown(place)
       place.snapshot.entries = base.entries ?? place.snapshot.entries
-      const differences = yield* scan(place.roots, place.snapshot, place.limits, keepIn(place))
+      const differences = yield* scan(place.roots, place.omitted, place.snapshot, place.limits, keepIn(place))
       base.entries = place.snapshot.entries
       return differences
     })
@@ -177,7 +179,9 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
       const target = deep ? undefined : targetOf(own)
       return target === undefined ? [own] : [own, target]
     })
-    return [...new Set(all.flatMap((path) => [...withMissing(path), ...(deep ? below(path, limits.paths) : [])]))]
+    return [
+      ...new Set(all.flatMap((path) => [...withMissing(path), ...(deep ? below(path, limits.paths) : [])]))
+    ].filter((path) => !isWithin(path, place.omitted))
   }
 
   const touch = Effect.fnUntraced(function* (
@@ -204,6 +208,7 @@ export const makeRecorder = Effect.fnUntraced(function* (place: Place, begun: Tu
 
   const see = Effect.fnUntraced(function* (paths: ReadonlyArray<string>, deep: boolean) {
     for (const path of new Set([...paths, ...(deep ? paths.flatMap((path) => below(path, limits.paths)) : [])])) {
+      if (isWithin(path, place.omitted)) continue
       byTools.add(path)
       yield* seePath(path, false)
     }

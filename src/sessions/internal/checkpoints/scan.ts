@@ -78,7 +78,11 @@ interface FolderList {
 }
 
 /** Lists all paths below a folder. `undefined` if there are far too many. */
-const list = Effect.fnUntraced(function* (root: string, leftOut: ReadonlySet<string>, most: number) {
+const list = Effect.fnUntraced(function* (
+  root: string,
+  { leftOut, omitted }: { readonly leftOut: ReadonlySet<string>; readonly omitted: ReadonlySet<string> },
+  most: number
+) {
   const listed: FolderList = { paths: [], folders: [], unread: new Set() }
   const due: Array<Folder> = [{ path: root, above: undefined, count: 0 }]
   const walk = function* () {
@@ -95,6 +99,7 @@ const list = Effect.fnUntraced(function* (root: string, leftOut: ReadonlySet<str
     for (const one of children) {
       if (one.name === ".git") continue
       const path = within + one.name
+      if (omitted.has(path)) continue
       listed.paths.push(path)
       if (one.isDirectory() && !leftOut.has(path)) due.push({ path, above: folder, count: 0 })
     }
@@ -103,6 +108,10 @@ const list = Effect.fnUntraced(function* (root: string, leftOut: ReadonlySet<str
   for (const folder of listed.folders.toReversed()) if (folder.above !== undefined) folder.above.count += folder.count
   return listed.paths.length > most ? undefined : listed
 })
+
+/** True if a path is one of the folders, or below one of them. */
+export const isWithin = (path: string, folders: ReadonlySet<string>): boolean =>
+  folders.has(path) || isBelow(path, folders)
 
 const isBelow = (path: string, folders: ReadonlySet<string>): boolean => {
   for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
@@ -131,11 +140,17 @@ const leaveOut = Effect.fnUntraced(function* (root: string, listed: FolderList, 
 const grain = 25
 
 /** Scans a folder. Returns the entries, with those files whose content is to be read. */
-const look = Effect.fnUntraced(function* (root: string, snapshot: Snapshot, limits: Limits) {
+const look = Effect.fnUntraced(function* (
+  root: string,
+  omitted: ReadonlySet<string>,
+  snapshot: Snapshot,
+  limits: Limits
+) {
   const most = 2 * limits.paths
-  let listed = yield* list(root, snapshot.leftOut, most)
+  const without = { leftOut: snapshot.leftOut, omitted }
+  let listed = yield* list(root, without, most)
   if (listed !== undefined && (yield* leaveOut(root, listed, snapshot, limits))) {
-    listed = yield* list(root, snapshot.leftOut, most)
+    listed = yield* list(root, without, most)
   }
   if (listed === undefined || listed.paths.length > limits.paths) return undefined
   const index = indexOf(root, snapshot.indexes.get(root))
@@ -221,6 +236,7 @@ const readFresh = <E>(
  */
 export const scan = <E>(
   roots: ReadonlyArray<string>,
+  omitted: ReadonlySet<string>,
   snapshot: Snapshot,
   limits: Limits,
   keep: (blobs: ReadonlyArray<Blob>) => Effect.Effect<void, E>
@@ -230,7 +246,8 @@ export const scan = <E>(
     const entries = new Map<string, Entry>()
     const unread = new Set(snapshot.leftOut)
     for (const root of roots) {
-      const listing = yield* look(root, snapshot, limits)
+      if (isWithin(root, omitted)) continue
+      const listing = yield* look(root, omitted, snapshot, limits)
       if (listing === undefined || entries.size + listing.entries.size > limits.paths) {
         snapshot.isTooLarge = true
         return undefined
