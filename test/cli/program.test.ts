@@ -431,6 +431,8 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
             /failed: Another process is at work[^]*failed: The other process is still at work on it/
           )
           assert.equal(chat.out.split("Another process").length, 2)
+          const archived = yield* run(cwd, ["sessions", "archive", id], env)
+          assert.deepEqual([archived.code, archived.err], [1, refused.err])
           // However it ends, the session is free again.
           second.child.kill("SIGKILL")
           yield* Effect.promise(() => second.ended)

@@ -16,6 +16,7 @@ import { type Address, addressOf } from "../config/storeAddress.ts"
 import { fail, orFail } from "../failure.ts"
 import { ago, print, printJson, table, writeAll } from "../output.ts"
 import { sessions } from "../work/app.ts"
+import { hold } from "../work/hold.ts"
 import * as Threads from "../work/threads.ts"
 
 const withStore = <A, E, R>(places: Places, effect: Effect.Effect<A, E, R>) => Effect.provide(effect, sessions(places))
@@ -111,8 +112,10 @@ export const archive = (places: Places, id: string, undo: boolean) =>
       const store = yield* SessionStore
       // Archived threads are in no list, so restoring one needs the full id.
       const threadId = undo ? id : (yield* Threads.find(store, id)).threadId
+      // A turn at work could not store its end.
+      if (!undo) yield* hold(places, threadId)
       return yield* orFail("failed")(undo ? store.unarchive(threadId) : store.archive(threadId))
-    })
+    }).pipe(Effect.scoped)
   )
 
 /** Exports a thread as Markdown, or as lines of JSON for `SessionStore.import`. */
