@@ -1,6 +1,15 @@
 /** Turns of the chat are taken back and made again: words and files, after a restart too. */
 import { execFileSync } from "node:child_process"
-import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
 import { bundle } from "../bundle.ts"
@@ -132,6 +141,34 @@ describe("turns of the chat", { timeout: 90_000 }, () => {
       expect(text("src/a.txt")).toBe("1\n")
     }
   )
+
+  it("changes nothing while another process is at work on the conversation", async () => {
+    const { folder, text } = makeProject()
+    const first = open(folder)
+    await say(first, "sh echo 1 > src/a.txt", "The tool said:")
+    const second = open(folder, "--resume")
+    await second.until("/ commands")
+    await say(first, "sh while ! test -e ../go; do sleep 0.05; done; echo 2 > src/a.txt", "execute")
+    for (const command of ["/undo", "/rewind 1", "/tree"]) await say(second, command, "process is")
+    expect(second.text()).not.toContain("take back")
+    expect(text("src/a.txt")).toBe("1\n")
+    writeFileSync(join(folder, "go"), "")
+    await first.until((all) => all.split("The tool said:").length === 3)
+    await say(first, "/undo", "take back the words and these files?")
+    await yes(first, "taken back (1 path)")
+    expect(text("src/a.txt")).toBe("1\n")
+  })
+
+  it("tells in a note, and in no line of a log, that the end of a turn could not be stored", async () => {
+    const { folder } = makeProject()
+    const program = open(folder)
+    await say(program, "sh while ! test -e ../go; do sleep 0.05; done", "execute")
+    renameSync(join(folder, "sessions.db"), join(folder, "elsewhere.db"))
+    writeFileSync(join(folder, "go"), "")
+    await program.until("failed ·")
+    expect(program.text()).toContain("The end of a run could not be stored")
+    expect(program.raw()).not.toContain("ERROR (#")
+  })
 
   it("makes files again behind /tree, and gives back a long message whole", async () => {
     const { folder, text } = makeProject()

@@ -15,6 +15,7 @@ import { TestChatModel } from "effect-deepagents/testing"
 import { makePermits } from "../../../src/cli/internal/approvals/permits.ts"
 import { chat } from "../../../src/cli/internal/chat/open.ts"
 import type { Mode } from "../../../src/cli/internal/chat/options.ts"
+import { hold } from "../../../src/cli/internal/work/hold.ts"
 import { turn } from "./script.ts"
 
 const [folder = ".", threadId = "test", ...flags] = process.argv.slice(2)
@@ -51,6 +52,7 @@ const program = Effect.flatMap(FileCheckpoints.FileCheckpoints, (kept) =>
     folder,
     history: `${folder}/history`,
     draft: `${folder}/draft`,
+    hold: (id) => Effect.provide(hold({ data: folder, config: folder, project: folder }, id), NodeServices.layer),
     resumeCommand: (id) => `deepagents resume ${id}`
   })
 ).pipe(

@@ -1,12 +1,17 @@
 /** The chat at a terminal: its parts, and the queue of what a person wants. */
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as LogLevel from "effect/LogLevel"
+import * as Predicate from "effect/Predicate"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import { Backend } from "../../../core/Backend.ts"
 import * as Checkpoint from "../../../core/Checkpoint.ts"
 import { SessionStore } from "../../../core/SessionStore.ts"
 import { makeJournal } from "../../../sessions/journal.ts"
+import { cleanLine } from "../../../support/text/clean.ts"
 import { makeDesk } from "../approvals/desk.ts"
 import { makePermits } from "../approvals/permits.ts"
 import { previewOf } from "../approvals/preview.ts"
@@ -27,7 +32,7 @@ import { addUsageTo, replay, type Room, threadOf } from "./room.ts"
 import type { Intent } from "./state.ts"
 import { keepStatusLine } from "./statusLine.ts"
 import { beginTurns, runTurn, say, showFacts, type Talk } from "./turns.ts"
-import { makeUi } from "./ui.ts"
+import { makeUi, type Ui } from "./ui.ts"
 import { makeWorks } from "./works.ts"
 
 /** The most parts of a stored conversation that are shown when a chat resumes it. */
@@ -103,7 +108,28 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   }
   options.onMode?.(() => desk.mode())
   options.remembering?.setPlan(() => desk.mode() === "plan")
+  yield* Effect.provideService(runChat(talk, terminal, intents), Logger.CurrentLoggers, makeLoggers(ui))
+  return { threadId: at.threadId } satisfies ChatEnd
+}, Effect.scoped)
 
+/** Shows log messages as notes: lines of a log would break the screen. */
+const makeLoggers = (ui: Ui): ReadonlySet<Logger.Logger<unknown, void>> =>
+  new Set([
+    Logger.make(({ logLevel, message }) => {
+      if (LogLevel.isGreaterThanOrEqualTo(logLevel, "Warn")) {
+        ui.note("warning", cleanLine(Arr.ensure(message).filter(Predicate.isString).join(" ")))
+      }
+    })
+  ])
+
+/** Runs a chat until the person leaves. */
+const runChat = Effect.fnUntraced(function* <E, R>(
+  talk: Talk<E, R>,
+  terminal: Terminal,
+  intents: Queue.Queue<Intent | Over>
+) {
+  const { room } = talk
+  const { at, options, ui } = room
   showFacts(talk)
   yield* openScreen(terminal, ui, {
     isVim: options.vim === true,
@@ -121,8 +147,7 @@ export const interactive = Effect.fnUntraced(function* <E, R>(
   // Who leaves still sees the end of the turn.
   while (!talk.isLeaving || talk.isTurning) yield* handleIntent(talk, yield* Queue.take(intents))
   yield* Effect.timeoutOption(talk.works.interrupt, "3 seconds")
-  return { threadId: at.threadId } satisfies ChatEnd
-}, Effect.scoped)
+})
 
 /** Shows the stored conversation, and goes on with its run if that did not end. */
 const resumeThread = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>) {

@@ -44,7 +44,7 @@ const runCommand = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, line: st
   }
   const command = Slash.find(name)
   if (command === undefined) return ui.note("error", Slash.unknown(options, name))
-  if (command.isAlone === true && (yield* settleTurn(talk))) {
+  if (command.isAlone !== undefined && (yield* settleTurn(talk))) {
     return ui.note(
       "error",
       `/${command.name} changes the conversation that the agent is at work on; Esc interrupts it.`
@@ -52,10 +52,15 @@ const runCommand = Effect.fnUntraced(function* <E, R>(talk: Talk<E, R>, line: st
   }
   yield* works.begin(
     command.work,
-    Effect.map(command.run(room, argument, talk), () => {
-      showFacts(talk)
-      return undefined
-    })
+    Effect.scoped(
+      Effect.gen(function* () {
+        // The turn of another process could not go on behind the change.
+        if (command.isAlone === "changes") yield* options.hold?.(room.at.threadId) ?? Effect.void
+        yield* command.run(room, argument, talk)
+        showFacts(talk)
+        return undefined
+      })
+    )
   )
 })
 

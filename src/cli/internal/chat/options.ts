@@ -205,7 +205,7 @@ export interface Options<out E, out R> {
   readonly draft?: string | undefined
   readonly principal?: Principal | undefined
   readonly remembering?: MemoryReview | undefined
-  /** Locks the thread against other processes until the scope of a turn ends. */
+  /** Locks the thread against other processes until the scope of its change ends. */
   readonly hold?: ((threadId: string) => Effect.Effect<unknown, Problem, Scope.Scope>) | undefined
   readonly resumeCommand?: ((threadId: string) => string) | undefined
 }

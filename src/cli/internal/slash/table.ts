@@ -331,8 +331,8 @@ interface Builtin {
   readonly about: string
   /** The words for a slow command while it runs. */
   readonly work?: string
-  /** True if the command changes or leaves the conversation, so it can't run during a turn. */
-  readonly isAlone?: true
+  /** The command changes or leaves the conversation, so it can't run during a turn. */
+  readonly isAlone?: "changes" | "leaves"
   readonly run: <E, R>(
     room: Room<E, R>,
     argument: string,
@@ -377,16 +377,16 @@ const builtins: ReadonlyArray<Builtin> = [
   { name: "ps", about: "processes and sub-agents in the background", run: Processes.list },
   { name: "kill", argument: "[id]", about: "end a process or a sub-agent in the background", run: Processes.kill },
   { name: "diff", about: "the files that this chat changed", run: Back.diff },
-  { name: "undo", about: "take back the last turn: its words and its files", isAlone: true, run: Back.undo },
-  { name: "redo", about: "repeat the turns that /undo or /rewind took back", isAlone: true, run: Back.redo },
-  { name: "rewind", argument: "[turn]", about: "go back to an earlier turn", isAlone: true, run: Back.rewind },
-  { name: "fork", argument: "[turn]", about: "go on in a copy of the conversation", isAlone: true, run: Back.fork },
-  { name: "tree", about: "all branches of the conversation", isAlone: true, run: Threads.tree },
+  { name: "undo", about: "take back the last turn: its words and its files", isAlone: "changes", run: Back.undo },
+  { name: "redo", about: "repeat the turns that /undo or /rewind took back", isAlone: "changes", run: Back.redo },
+  { name: "rewind", argument: "[turn]", about: "go back to an earlier turn", isAlone: "changes", run: Back.rewind },
+  { name: "fork", argument: "[turn]", about: "go on in a copy of the conversation", isAlone: "leaves", run: Back.fork },
+  { name: "tree", about: "all branches of the conversation", isAlone: "changes", run: Threads.tree },
   {
     name: "sessions",
     argument: "[id]",
     about: "go over to another conversation",
-    isAlone: true,
+    isAlone: "leaves",
     run: Threads.sessions
   },
   { name: "save", argument: "<name>", about: "name this place of the conversation", run: Threads.save },
@@ -402,7 +402,7 @@ const builtins: ReadonlyArray<Builtin> = [
     argument: "[what matters]",
     about: "replace the conversation by a summary",
     work: "writes a summary",
-    isAlone: true,
+    isAlone: "changes",
     run: Threads.compact
   },
   { name: "context", about: "the parts of the model's window", run: shows(context) },
@@ -419,6 +419,6 @@ const builtins: ReadonlyArray<Builtin> = [
   { name: "theme", argument: "[name]", about: "the colours of this chat", run: changeTheme },
   { name: "vim", about: "vim keys for the draft, or no longer", run: changeVim },
   { name: "keys", about: "the keys", run: shows(keys) },
-  { name: "clear", about: "begin a new conversation", isAlone: true, run: clear },
+  { name: "clear", about: "begin a new conversation", isAlone: "leaves", run: clear },
   { name: "quit", about: "leave; the conversation is kept", run: (_room, _argument, talk) => leave(talk) }
 ]

@@ -26,12 +26,13 @@ export const mendFiles = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
   yield* orWarn(room, completed)
 })
 
-/** Ends a turn that a crash cut off behind its answer. */
+/** Ends a turn that a crash cut off behind its answer. Another process that is at work ends its own. */
 export const settleFiles = Effect.fnUntraced(function* <E, R>(room: Room<E, R>) {
-  const { at, checkpoints } = room
+  const { at, checkpoints, options, ui } = room
   if (checkpoints === undefined) return
-  yield* orWarn(
-    room,
-    Effect.flatMap(threadOf(room), (thread) => checkpoints.settle(at.threadId, thread?.leaf.id ?? null))
-  )
-})
+  const settled = Effect.flatMap(threadOf(room), (thread) => checkpoints.settle(at.threadId, thread?.leaf.id ?? null))
+  yield* Effect.matchEffect(options.hold?.(at.threadId) ?? Effect.void, {
+    onFailure: ({ message }) => Effect.sync(() => ui.note("warning", message)),
+    onSuccess: () => orWarn(room, settled)
+  })
+}, Effect.scoped)
