@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Schedule, Stream } from "effect"
+import { Clock, Context, Effect, Fiber, Layer, Schedule, Stream } from "effect"
 import { Agent } from "effect-deepagents"
 import { Schedules, Server } from "effect-deepagents/server"
 import { MemorySessions } from "effect-deepagents/sessions"
@@ -194,6 +194,39 @@ describe("a process that can't renew its lease", () => {
       assert.strictEqual(whole.end, "RunCompleted completed")
       assert.strictEqual((yield* two.status(thread)).state, "idle")
       isCut = false
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(Layer.mergeAll(MemorySessions.layer, Storage.layerMemory))))
+  )
+})
+
+describe("a process whose clock is ahead", () => {
+  it.live("leaves the mailbox to the process that renews its lease", () =>
+    Effect.gen(function* () {
+      const helper = Agent.make({ name: "helper", prompt: "You help." })
+      const build = Effect.map(
+        Layer.build(
+          Layer.fresh(Server.layer({ helper }, { lease: "2 seconds" })).pipe(
+            Layer.provide(Layer.fresh(TestChatModel.script(["It is done."], { exhaustive: false })))
+          )
+        ),
+        (context) => Context.get(context, Server.Runs)
+      )
+      const clock = yield* Clock.Clock
+      const ahead: Clock.Clock = {
+        ...clock,
+        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + 30_000,
+        currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + 30_000),
+        sleep: (duration) => clock.sleep(duration)
+      }
+      const acme = yield* Server.tenant({ tenant: "acme", id: "ada", roles: [] })
+      const thread = yield* acme.thread("t")
+      const one = yield* build
+      const two = yield* Effect.provideService(build, Clock.Clock, ahead)
+      for (let look = 0; look < 3; look++) {
+        const refused = yield* Effect.flip(two.start(thread, { agent: "helper", input: "Go", id: "2" }))
+        assert.strictEqual(refused.reason, "Unavailable")
+        yield* Effect.sleep("500 millis")
+      }
+      yield* one.start(thread, { agent: "helper", input: "Go", id: "1" })
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(Layer.mergeAll(MemorySessions.layer, Storage.layerMemory))))
   )
 })

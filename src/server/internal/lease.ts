@@ -47,6 +47,9 @@ const unreachable = () =>
     problem: "the mailbox can't be read or written; try again later"
   })
 
+/** The most milliseconds by which the clocks of two processes may differ. */
+const maxSkew = 60_000
+
 /** Takes the lease if it is free, or if its owner is gone. Reports whether this process has it. */
 const acquire = Effect.fnUntraced(function* (lease: Lease, takesOver: boolean) {
   const { millis, owner, table } = lease
@@ -55,8 +58,8 @@ const acquire = Effect.fnUntraced(function* (lease: Lease, takesOver: boolean) {
   const row = text === undefined ? undefined : Result.getOrUndefined(decode(text))
   if (text !== undefined && row !== undefined && !takesOver) {
     if (lease.seen?.text !== text) lease.seen = { text, at: now }
-    // Clocks of two machines may differ: a row that did not change for its time is over, too.
-    const end = Math.min(row.until, lease.seen.at + row.lease)
+    // Clocks of two machines may differ: an owner is gone if its row did not change for the time of its lease.
+    const end = Math.min(row.until + maxSkew, lease.seen.at + row.lease)
     lease.until = end
     if (end > now) return false
   }
