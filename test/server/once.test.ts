@@ -1,6 +1,6 @@
 /** Inputs and decisions at the same time: inputs of one id, inputs that do not wait, several decisions on one request. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Latch, Layer, type Scope } from "effect"
+import { Effect, Latch, Layer, Schedule, type Scope } from "effect"
 import { Agent, Message, Tool } from "effect-deepagents"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Server } from "effect-deepagents/server"
@@ -123,4 +123,52 @@ describe("decisions in one packet", () => {
       assert.strictEqual(paid, 1)
     })
   )
+})
+
+describe("mail whose write is done and fails for the caller", () => {
+  for (const [kind, runs] of Object.entries(kinds)) {
+    it.live(`is worked on once when it comes again (${kind})`, () =>
+      Effect.gen(function* () {
+        const storage = yield* Storage.Storage
+        const before = paid
+        let isCut = false
+        const cutting = Layer.succeed(Storage.Storage, {
+          table: (name) => {
+            const table = storage.table(name)
+            return {
+              ...table,
+              swap: (space, key, expected, next) =>
+                Effect.tap(table.swap(space, key, expected, next), () =>
+                  isCut && space === "mail" && expected === undefined
+                    ? Effect.fail({ reason: "Unavailable" as const, problem: "cut off" })
+                    : Effect.void
+                )
+            }
+          }
+        })
+        const url = yield* Effect.provide(serve(runs), cutting)
+        const twice = Effect.fnUntraced(function* (path: string, body: object) {
+          isCut = true
+          assert.strictEqual((yield* ask(`${url}/threads/t/${path}`, { body })).status, 503)
+          isCut = false
+          const again = yield* ask(`${url}/threads/t/${path}`, { body })
+          assert.deepStrictEqual([again.status, again.at("isNew")], [202, false])
+        })
+        const input = { agent: "helper", input: "pay", id: "1" }
+        yield* twice("runs", input)
+        yield* ask(`${url}/threads/t/events`)
+        const state = yield* ask(`${url}/threads/t/state`)
+        const requests = [0, 1].map((index) => state.at("pending", index, "id"))
+        assert.strictEqual(state.at("state"), "waiting")
+        yield* twice("decisions", { decisions: requests.map((id) => ({ _tag: "Approve", id })) })
+        yield* Effect.repeat(ask(`${url}/threads/t/state`), {
+          until: (one) => one.at("state") === "idle",
+          schedule: Schedule.spaced("50 millis"),
+          times: 100
+        })
+        const history = yield* ask(`${url}/threads/t/history`)
+        assert.deepStrictEqual([paid - before, history.at("messages", "length")], [2, 5])
+      }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
+    )
+  }
 })

@@ -20,7 +20,20 @@ import * as Owner from "./owner.ts"
 import * as Position from "./position.ts"
 import type { Runs, RunsError, Acceptance } from "./service.ts"
 import { type NamedThread, namedBy, type ThreadRef } from "./tenant.ts"
-import { count, decidedIn, enqueue, forget, isBusy, isFull, nowhere, refuse, type Registry, workOf } from "./works.ts"
+import {
+  count,
+  decidedIn,
+  enqueue,
+  forget,
+  isBusy,
+  isFull,
+  isQueued,
+  nowhere,
+  refuse,
+  type Registry,
+  resume,
+  workOf
+} from "./works.ts"
 
 const isSame = (left: Message, right: Message): boolean =>
   canonical(JSON.parse(JSON.stringify(left.content))) === canonical(JSON.parse(JSON.stringify(right.content)))
@@ -67,6 +80,15 @@ export const placeBefore = Effect.fnUntraced(function* ({ store }: NamedThread, 
   return isFound ? Position.start : undefined
 })
 
+/** Puts stored mail to work that is in no queue: its write was done, and failed for the caller. */
+const resumeStored = (registry: Registry, mail: Mail): Effect.Effect<void> =>
+  Effect.uninterruptible(
+    Effect.gen(function* () {
+      const isComing = registry.works.get(mail.threadId)?.coming.has(mail.id) === true
+      if (!isComing && (yield* registry.owner.isOwn)) yield* resume(registry, [mail])
+    })
+  )
+
 /**
  * Stores mail, and puts it to work. `isDone` looks whether the same mail was taken, run and dropped since the thread was
  * looked at: then it is not new.
@@ -99,6 +121,7 @@ const take = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       if (!(yield* registry.mailbox.put(whole))) {
         const other = yield* registry.mailbox.get(named.baseId, mail.id)
+        if (other !== undefined) yield* resumeStored(registry, other)
         return { id: mail.id, position: other?.position ?? position, isNew: false }
       }
       if (yield* Effect.catchCause(isDone, () => Effect.succeed(false))) {
@@ -111,8 +134,11 @@ const take = Effect.fnUntraced(function* (
         yield* Effect.ignore(registry.mailbox.drop(whole))
         return yield* Effect.flatMap(refuse(id), Effect.fail)
       }
-      yield* enqueue(registry, whole)
-      isTaken = true
+      // A repetition at the same time may have put it to work.
+      if (!isQueued(registry, whole)) {
+        yield* enqueue(registry, whole)
+        isTaken = true
+      }
       return { id: mail.id, position, isNew: true }
     })
   )
@@ -187,6 +213,7 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
     const mail = yield* registry.mailbox.get(named.baseId, id)
     if (mail?.push._tag === "Input") {
       yield* checkSame(mail.push.message, message, thread)
+      yield* resumeStored(registry, mail)
       return { id, position: mail.position, isNew: false }
     }
     const info = yield* orNothing(Effect.asSome(named.store.info(thread.id)), Option.none())

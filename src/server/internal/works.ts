@@ -338,10 +338,14 @@ export const enqueue = (registry: Registry, mail: Mail): Effect.Effect<void> =>
       : Effect.void
   })
 
+/** Reports whether mail is at work or waits. */
+export const isQueued = ({ works }: Registry, { id, threadId }: Mail): boolean =>
+  works.get(threadId)?.queue.some((mail) => mail.id === id) === true
+
 /** Puts stored mail to work, which another process or an earlier one took and did not settle. */
 export const resume = Effect.fnUntraced(function* (registry: Registry, mails: ReadonlyArray<Mail>) {
   for (const mail of mails) {
-    if (registry.works.get(mail.threadId)?.queue.some(({ id }) => id === mail.id) === true) continue
+    if (isQueued(registry, mail)) continue
     count(registry, mail.principal.tenant, 1)
     yield* enqueue(registry, mail)
   }
