@@ -23,7 +23,7 @@ import { isObject, Json, type JsonObject } from "../core/Json.ts"
 import { human, type HumanMessage } from "../core/Message.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
-import { type Answer, decisionOf, decoder, readFile, refuse } from "./internal/packets/input.ts"
+import { type Answer, decisionOf, decoder, isBlank, readFile, refuse } from "./internal/packets/input.ts"
 import { byTag, type Handlers, problemOf } from "./internal/packets/part.ts"
 import { mapParts, type Take } from "./internal/packets/parts.ts"
 import { artifactOf, requestMessageOf, stateOf, statusOf } from "./internal/packets/task.ts"
@@ -201,7 +201,7 @@ export const decode = (params: unknown): Effect.Effect<ClientRequest, RunsError>
       const address = raw === undefined ? url : `data:${mediaType};base64,${raw}`
       if (address !== undefined) content.push(yield* readFile(address, part.mediaType, filename))
     }
-    if (content.length === 0) return yield* refuse("message.parts: expected a text, data or a file")
+    if (isBlank(content)) return yield* refuse("message.parts: expected a text, data or a file")
     const words = message.parts.map(({ text = "" }) => text).join("")
     const decide = (request: Request): Decision | undefined => {
       const answer = answerOf(request, data, words)

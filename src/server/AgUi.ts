@@ -24,7 +24,7 @@ import { type JsonObject, stringify } from "../core/Json.ts"
 import { human, type HumanMessage, type Message, reasoning, text } from "../core/Message.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
-import { type Answer, decisionOf, decoder, readFile, refuse } from "./internal/packets/input.ts"
+import { type Answer, decisionOf, decoder, isBlank, readFile, refuse } from "./internal/packets/input.ts"
 import { byTag, type Handlers, type Part, problemOf, type Subagent } from "./internal/packets/part.ts"
 import { mapParts, type Take } from "./internal/packets/parts.ts"
 import type { RunsError } from "./internal/service.ts"
@@ -437,6 +437,6 @@ export const decode = (body: unknown): Effect.Effect<ClientRequest, RunsError> =
       const url = type === "data" ? `data:${mimeType ?? "application/octet-stream"};base64,${value}` : value
       content.push(yield* readFile(url, mimeType, undefined))
     }
-    if (content.length === 0) return yield* refuse("messages: the last one has no text and no file")
+    if (isBlank(content)) return yield* refuse("messages: the last one has no text and no file")
     return { _tag: "Input", threadId, runId, id: last.id, message: human(content) } as const
   })

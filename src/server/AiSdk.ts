@@ -26,7 +26,7 @@ import type { SessionError } from "../core/SessionError.ts"
 import type { SessionStore } from "../core/SessionStore.ts"
 import { defined } from "../support/json/defined.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
-import { type Answer, decisionOf, decoder, refuse } from "./internal/packets/input.ts"
+import { type Answer, decisionOf, decoder, isBlank, refuse } from "./internal/packets/input.ts"
 import { type RunInput, prepareDecisions, prepareInput } from "./internal/packets/ownRoute.ts"
 import { byTag, type Handlers, type Part, problemOf } from "./internal/packets/part.ts"
 import { mapParts, type Take } from "./internal/packets/parts.ts"
@@ -301,7 +301,7 @@ export const decode = (body: unknown): Effect.Effect<ClientRequest, RunsError> =
     }
     if (last?.role !== "user") return yield* refuse("messages: expected a message of the user at the end")
     const content = yield* readContent(last.parts)
-    if (content.length === 0) return yield* refuse("messages: the last one has no text and no file")
+    if (isBlank(content)) return yield* refuse("messages: the last one has no text and no file")
     const isRepeated = trigger === "regenerate-message"
     const message = human(content, { id: last.id })
     return { _tag: "Input", threadId, messageId: `${last.id}-answer`, id: last.id, message, isRepeated } as const

@@ -22,7 +22,7 @@ import type { Decision, Request } from "../core/Approval.ts"
 import type { Json, JsonObject } from "../core/Json.ts"
 import { human, type HumanMessage, type Message, tool } from "../core/Message.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
-import { decoder, decisionOf, refuse } from "./internal/packets/input.ts"
+import { decoder, decisionOf, isBlank, refuse } from "./internal/packets/input.ts"
 import { answersOf, callChunkOf, interruptOf, messageOf } from "./internal/packets/langChain.ts"
 import { byTag, type Handlers, type Part, problemOf } from "./internal/packets/part.ts"
 import { mapNumbered, type Tail, type Take } from "./internal/packets/parts.ts"
@@ -239,7 +239,7 @@ const readHuman = Effect.fnUntraced(function* ({ content, role, type = "" }: typ
     return yield* refuse("input.messages: expected a message of the user at the end")
   }
   const blocks = yield* readContent(content)
-  return blocks.length === 0 ? yield* refuse("input.messages: the last one has no text and no file") : blocks
+  return isBlank(blocks) ? yield* refuse("input.messages: the last one has no text and no file") : blocks
 })
 
 /** Reads the body of a run. Only the last message of the input counts: the rest is in the thread. */

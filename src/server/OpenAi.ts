@@ -24,7 +24,7 @@ import { human, type HumanMessage } from "../core/Message.ts"
 import type { Usage } from "../core/Usage.ts"
 import { makeEffectCheck } from "../support/options/check.ts"
 import { secondsOf, takeChat } from "./internal/packets/chat.ts"
-import { decoder, refuse } from "./internal/packets/input.ts"
+import { decoder, isBlank, refuse } from "./internal/packets/input.ts"
 import { byTag, type Handlers, problemOf } from "./internal/packets/part.ts"
 import { mapNumbered, mapParts, type Tail, type Take } from "./internal/packets/parts.ts"
 import { readContent, Said } from "./internal/packets/said.ts"
@@ -221,11 +221,11 @@ export interface ClientRequest {
   readonly previousId?: string
 }
 
-const lastOf = Effect.fnUntraced(function* (messages: ReadonlyArray<typeof Said.Type>) {
+const lastOf = Effect.fnUntraced(function* (field: "input" | "messages", messages: ReadonlyArray<typeof Said.Type>) {
   const last = messages.at(-1)
-  if (last?.role !== "user") return yield* refuse("expected a message of the user at the end")
+  if (last?.role !== "user") return yield* refuse(`${field}: expected a message of the user at the end`)
   const content = yield* readContent(last.content)
-  return content.length === 0 ? yield* refuse("the last message has no text and no file") : content
+  return isBlank(content) ? yield* refuse(`${field}: the last message has no text and no file`) : content
 })
 
 const ChatBody = Schema.Struct({
@@ -246,7 +246,7 @@ const readChat = decoder(ChatBody)
 export const decodeChat = (body: unknown, hasThread = false): Effect.Effect<ClientRequest, RunsError> =>
   Effect.gen(function* () {
     const { messages, model, stream, stream_options: options } = yield* readChat(body)
-    const content = yield* lastOf(messages)
+    const content = yield* lastOf("messages", messages)
     const before: Array<string> = []
     for (const { content: messageContent, role = "user" } of hasThread ? [] : messages.slice(0, -1)) {
       const text = Content.toText(yield* readContent(messageContent))
@@ -276,7 +276,7 @@ const readResponse = decoder(ResponseBody)
 export const decodeResponse = (body: unknown): Effect.Effect<ClientRequest, RunsError> =>
   Effect.gen(function* () {
     const { conversation, input, model, previous_response_id: previousId, stream } = yield* readResponse(body)
-    const content = yield* lastOf(typeof input === "string" ? [{ role: "user", content: input }] : input)
+    const content = yield* lastOf("input", typeof input === "string" ? [{ role: "user", content: input }] : input)
     const threadId = typeof conversation === "string" ? conversation : conversation?.id
     return {
       model,

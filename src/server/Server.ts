@@ -57,7 +57,7 @@ import {
 import { makeFileRoutes } from "./internal/http/fileRoutes.ts"
 import * as Guard from "./internal/http/guard.ts"
 import { makePageRoutes } from "./internal/http/page.ts"
-import { makeRate } from "./internal/http/rate.ts"
+import { makeRate, makeReaders } from "./internal/http/rate.ts"
 import { addRoutes } from "./internal/http/route.ts"
 import { makeBeats } from "./internal/http/sse.ts"
 import { makeRoutes } from "./internal/http/tables.ts"
@@ -226,6 +226,11 @@ export interface HttpOptions {
   /** Requests and packets of one tenant in a minute. Further ones get a 429. Default: no limit. */
   readonly rate?: number | undefined
   /**
+   * Open streams of events, WebSockets and requests that wait for the end of a run, of one tenant at once. Further ones get
+   * a 429. Default: no limit.
+   */
+  readonly readers?: number | undefined
+  /**
    * Opens the files of a thread, which its tenant may list and read. Give each tenant files of its own. Default: none are
    * served.
    */
@@ -255,7 +260,8 @@ export const http = (options?: HttpOptions): Layer.Layer<never, never, HttpRoute
         beats: yield* makeBeats,
         hasFiles: options?.files !== undefined,
         hasApps: options?.apps !== undefined,
-        count: yield* makeRate(options?.rate)
+        count: yield* makeRate(options?.rate),
+        enter: makeReaders(options?.readers)
       }
       const { apps, files, page = false } = options ?? {}
       const fileRoutes = files === undefined ? [] : makeFileRoutes(files)

@@ -5,6 +5,7 @@ import { toSteering } from "../../durable/planning.ts"
 import * as Lease from "./lease.ts"
 import { makeObserve } from "./observing.ts"
 import * as Owner from "./owner.ts"
+import { checkInput } from "./packets/input.ts"
 import * as Position from "./position.ts"
 import { onMove } from "./scope.ts"
 import type { AgentInfo, Runs, RunsError } from "./service.ts"
@@ -14,11 +15,13 @@ import { abandon, count, decidedIn, isAtWork, refuse, type Registry, reread, res
 const makeSteer = ({ owner, works }: Registry): Runs["Service"]["steer"] =>
   Effect.fnUntraced(function* (thread, input) {
     const { baseId } = yield* openThread(thread)
+    const message = toSteering(input)
+    yield* checkInput(message.content)
     const notRunning = () => refuse("NotRunning", thread.id, "no run is at work on the thread; start one")
     yield* Owner.check(owner, thread.id)
     const handle = works.get(baseId)?.handle
     if (handle === undefined) return yield* notRunning()
-    yield* Effect.mapError(handle.steer(toSteering(input)), notRunning)
+    yield* Effect.mapError(handle.steer(message), notRunning)
   })
 
 const makeCancel = ({ mailbox, owner, works }: Registry): Runs["Service"]["cancel"] =>

@@ -29,7 +29,7 @@ export const serverBearer = "verify:f"
 export const serverClientMake = "url:s;token?:~effect/Redacted~"
 
 export const serverHttp =
-  "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['a2a''agUi''aiSdk''langGraph''openAi'];rate?:n;files?:f;apps?:f"
+  "hosts?:[s];origins?:[s];maxBody?:n;page?:bs;protocols?:['a2a''agUi''aiSdk''langGraph''openAi'];rate?:n;readers?:n;files?:f;apps?:f"
 
 export const serverLayer =
   "keep?:n;limit?:n;tenantLimit?:n;lease?:d;takeOver?:b;models?:<~effect/Layer~>;modes?:[s];thinking?:['high''low''max''medium''off''xhigh']"

@@ -17,6 +17,7 @@ import { choicesIn, keepChoices } from "./choices.ts"
 import * as Log from "./log.ts"
 import type { Mail } from "./mailbox.ts"
 import * as Owner from "./owner.ts"
+import { checkInput } from "./packets/input.ts"
 import * as Position from "./position.ts"
 import type { Runs, RunsError, Acceptance } from "./service.ts"
 import { type NamedThread, namedBy, type ThreadRef } from "./tenant.ts"
@@ -209,6 +210,7 @@ export const makeStart = (registry: Registry): Runs["Service"]["start"] =>
     const problem = nameProblem(id, 255)
     if (problem !== undefined) return yield* refuse("InvalidInput", thread.id, `the id of the input: ${problem}`)
     const message = { ...toMessage(input, id), ...defined({ source: call === undefined ? undefined : sourceOf(call) }) }
+    yield* checkInput(message.content)
     const before = yield* orNothing(named.store.leaf(thread.id), nowhere)
     const mail = yield* registry.mailbox.get(named.baseId, id)
     if (mail?.push._tag === "Input") {

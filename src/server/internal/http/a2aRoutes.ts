@@ -244,18 +244,23 @@ const answer = Effect.fnUntraced(function* (
   switch (method) {
     case "SendMessage": {
       const request = yield* decode(params)
+      if (!request.isImmediate) yield* call.enter
       const work = yield* take(call, request)
       if (!request.isImmediate) yield* Stream.runDrain(work.events)
       const { task } = yield* describe(call, yield* findTask(call, idOf(work)))
       return { value: { task } }
     }
-    case "SendStreamingMessage":
-      return { packets: packetsOf(yield* take(call, yield* decode(params))) }
+    case "SendStreamingMessage": {
+      const request = yield* decode(params)
+      yield* call.enter
+      return { packets: packetsOf(yield* take(call, request)) }
+    }
     case "SubscribeToTask": {
       const task = yield* findTask(call, (yield* Id(params)).id)
       if (task.place === "queued" || !(yield* isAtWork(call, task.thread, task.id))) {
         return yield* rejected("-32004", "This task is not at work; get it.")
       }
+      yield* call.enter
       return { packets: packetsOf({ ...task, events: observeInput(call.door.runs, task.thread, task.id, task.place) }) }
     }
     case "GetTask":
@@ -302,6 +307,8 @@ const rpc = route({
       ? answer(call, method, params)
       : Effect.fail(rejected("-32009", "This server speaks version 1.0."))
     const result = yield* Effect.result(answered)
+    // Limits are told in the head, as those of requests are.
+    if (result._tag === "Failure" && toProblem(result.failure).status === 429) return yield* result.failure
     if (result._tag === "Failure") return failed(id, result.failure)
     if ("value" in result.success) return json({ jsonrpc: "2.0", id, result: result.success.value })
     const data = (packet: JsonObject) => ({ jsonrpc: "2.0", id, result: packet })

@@ -47,6 +47,7 @@ const run = route({
     const request = yield* decode(call.body)
     const { runId, threadId } = request
     const thread = yield* call.tenant.thread(threadId)
+    yield* call.enter
     const respond = (
       events: Stream.Stream<AgentEvent, Failure>,
       context: { readonly told?: ReadonlyArray<AgentEvent>; readonly before?: ReadonlyArray<Message> } = {}

@@ -62,6 +62,7 @@ const chat = route({
   handle: Effect.fnUntraced(function* (call) {
     const request = yield* decode(call.body)
     const thread = yield* call.tenant.thread(request.threadId)
+    yield* call.enter
     return yield* request._tag === "Input" ? answer(call, thread, request) : goOn(call, thread, request)
   })
 })
@@ -81,6 +82,7 @@ const resume = route({
     if (state !== "working") return nothing
     const input = yield* findInput(call.tenant, runs, thread)
     if (input === undefined) return nothing
+    yield* call.enter
     return respond(call, observeInput(runs, thread, input.id, input.position), `${input.id}-answer`)
   })
 })

@@ -135,6 +135,7 @@ const streamRun = (path: Route["path"], threadOf: (call: TenantCall) => string) 
     returns: "text/event-stream",
     handle: Effect.fnUntraced(function* (call) {
       const request = yield* decode(call.body)
+      yield* call.enter
       return respondStream(call, yield* start(call, withThread(call, request), threadOf(call)), request.modes)
     })
   })
@@ -146,7 +147,9 @@ const waitRun = (path: Route["path"], threadOf: (call: TenantCall) => string) =>
     summary: "Runs an agent as `stream` does, and gives the last state.",
     body: Schema.Unknown,
     handle: Effect.fnUntraced(function* (call) {
-      const run = yield* start(call, withThread(call, yield* decode(call.body)), threadOf(call))
+      const request = yield* decode(call.body)
+      yield* call.enter
+      const run = yield* start(call, withThread(call, request), threadOf(call))
       const response = json(yield* awaitValues(run))
       return HttpServerResponse.setHeader(response, "content-location", pathOf(run))
     })
@@ -190,7 +193,9 @@ const joinRun = route({
   path: "/langgraph/threads/:id/runs/:run/join",
   summary: "Waits for the end of a run, and gives the last state.",
   handle: Effect.fnUntraced(function* (call: TenantCall) {
-    return json(yield* Effect.flatMap(openRun(call), awaitValues))
+    const run = yield* openRun(call)
+    yield* call.enter
+    return json(yield* awaitValues(run))
   })
 })
 
@@ -205,7 +210,9 @@ const joinStream = route({
     const lastEventId = call.request.headers["last-event-id"] ?? ""
     if (lastEventId !== "" && !/^\d{1,12}$/u.test(lastEventId))
       return yield* refuse("Last-Event-ID: expected the id of an event")
-    return respondStream(call, yield* openRun(call), modes, lastEventId === "" ? undefined : Number(lastEventId))
+    const run = yield* openRun(call)
+    yield* call.enter
+    return respondStream(call, run, modes, lastEventId === "" ? undefined : Number(lastEventId))
   })
 })
 

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import type { Json } from "../../../core/Json.ts"
+import type { Json, JsonObject } from "../../../core/Json.ts"
 import { makeId, text } from "../../../core/Message.ts"
 import { cut, joinLines } from "../../../support/text/text.ts"
 import {
@@ -46,6 +46,16 @@ const readId = (id: string): Effect.Effect<{ readonly threadId: string; readonly
 
 const newId = (): string => makeId().replaceAll("-", "")
 
+/** Describes a problem as the clients of OpenAI read it. The problem begins with the name of a field, if it is of one. */
+const refusal = ({ code, detail, status }: Problem): JsonObject => ({
+  error: {
+    message: detail,
+    type: status < 500 ? "invalid_request_error" : "server_error",
+    param: /^([\w.]{1,100}): /u.exec(detail)?.[1] ?? null,
+    code
+  }
+})
+
 const start = Effect.fnUntraced(function* (call: TenantCall, request: ClientRequest, threadId: string, id: string) {
   const { runs } = call.door
   const thread = yield* call.tenant.thread(threadId)
@@ -61,10 +71,12 @@ const chat = route({
   summary:
     "Answers the last message of a chat. The header X-Thread names a thread; else the request has one of its own.",
   body: Schema.Unknown,
+  refusal,
   handle: Effect.fnUntraced(function* (call) {
     const threadHeader = call.request.headers["x-thread"]
     const request = yield* decodeChat(call.body, threadHeader !== undefined)
     const inputId = newId()
+    yield* call.enter
     const events = yield* start(call, request, threadHeader ?? inputId, inputId)
     const { includeUsage, isStreamed, model } = request
     const id = `chatcmpl-${inputId}`
@@ -87,11 +99,13 @@ const create = route({
   path: "/v1/responses",
   summary: "Answers an input: in the thread of `conversation` or of the response before it, or in a new one.",
   body: Schema.Unknown,
+  refusal,
   handle: Effect.fnUntraced(function* (call) {
     const request = yield* decodeResponse(call.body)
     const before = request.previousId === undefined ? undefined : yield* readId(request.previousId)
     const inputId = newId()
     const threadId = request.threadId ?? before?.threadId ?? inputId
+    yield* call.enter
     const events = yield* start(call, request, threadId, inputId)
     const packets = encodeResponse({ id: idOf(threadId, inputId), model: request.model })(events)
     return request.isStreamed
@@ -114,6 +128,7 @@ const get = route({
   path: "/v1/responses/:id",
   summary: "Gives a response, when its work is done. With `stream`, its events from the first one on.",
   query: { stream: "`true`: streams the events", starting_after: "The number of the last event that the client has" },
+  refusal,
   handle: Effect.fnUntraced(function* (call: TenantCall) {
     const after = yield* readAfter(call)
     const { runs } = call.door
@@ -123,6 +138,7 @@ const get = route({
     const waiting = input?.id === inputId ? input.position : undefined
     const position = (yield* findPlace(thread, inputId)) ?? waiting
     if (position === undefined) return yield* missing
+    yield* call.enter
     const id = call.param("id")
     // Only the events say which of several agents answered.
     const model = runs.agents.length === 1 ? runs.agents[0]?.name : undefined
@@ -138,6 +154,7 @@ const models = route({
   method: "GET",
   path: "/v1/models",
   summary: "Lists the agents as models.",
+  refusal,
   handle: ({ door }: TenantCall) =>
     Effect.succeed(
       json({

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as ProblemDetails from "effect/http/ProblemDetails"
 import * as Schema from "effect/Schema"
+import type { JsonObject } from "../../../core/Json.ts"
 import type { SessionError } from "../../../core/SessionError.ts"
 import { TaggedError } from "../../../support/effect/taggedError.ts"
 import { defined } from "../../../support/json/defined.ts"
@@ -87,12 +88,20 @@ export const toBody = ({ code, detail, status }: Problem): ProblemDetails.Proble
   code
 })
 
-const respond = (problem: Problem): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.jsonUnsafe(toBody(problem), {
-    status: problem.status,
-    contentType: ProblemDetails.contentType,
-    headers: { ...problem.headers, "cache-control": "no-store", "x-content-type-options": "nosniff" }
-  })
+/** Gives further members of the body of a problem. */
+export type Refusal = (problem: Problem) => JsonObject
+
+const respond =
+  (refusal?: Refusal) =>
+  (problem: Problem): HttpServerResponse.HttpServerResponse =>
+    HttpServerResponse.jsonUnsafe(
+      { ...toBody(problem), ...refusal?.(problem) },
+      {
+        status: problem.status,
+        contentType: ProblemDetails.contentType,
+        headers: { ...problem.headers, "cache-control": "no-store", "x-content-type-options": "nosniff" }
+      }
+    )
 
 /** The problem of a defect, whose message clients do not see. */
 const defect = new Problem({ status: 500, code: "Defect", detail: hidden })
@@ -118,5 +127,6 @@ export const catchProblems = <A, R>(
 
 /** Answers failures and defects by problems. */
 export const respondFailures = <R>(
-  effect: Effect.Effect<HttpServerResponse.HttpServerResponse, Failure, R>
-): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> => catchProblems(effect, respond)
+  effect: Effect.Effect<HttpServerResponse.HttpServerResponse, Failure, R>,
+  refusal?: Refusal
+): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> => catchProblems(effect, respond(refusal))

@@ -1,8 +1,9 @@
-/** Counts the requests of tenants in a minute. */
+/** Counts the requests of tenants in a minute, and their open readers: streams of events, and requests that wait for a run. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as RateLimiter from "effect/persistence/RateLimiter"
+import * as Scope from "effect/Scope"
 import type { Principal } from "../tenant.ts"
 import { Problem } from "./problem.ts"
 
@@ -35,3 +36,33 @@ export const makeRate = Effect.fnUntraced(function* (
       ({ reason }) => Effect.fail(refuse(reason._tag === "RateLimitExceeded" ? reason.retryAfter : Duration.minutes(1)))
     )
 }, Effect.provide(memory))
+
+/** Counts a reader of a principal until its request is over, and fails if its tenant has too many. */
+export type Enter = (principal: Principal, request: Scope.Scope) => Effect.Effect<void, Problem>
+
+const full = new Problem({
+  status: 429,
+  code: "Readers",
+  detail: "Your tenant has too many open streams; close one, or try again in 5 seconds.",
+  headers: { "retry-after": "5" }
+})
+
+/** Makes the counter of a server. */
+export const makeReaders = (limit: number | undefined): Enter => {
+  if (limit === undefined) return () => Effect.void
+  const counts = new Map<string, number>()
+  const add = (tenant: string, by: 1 | -1): void => {
+    const count = (counts.get(tenant) ?? 0) + by
+    if (count > 0) counts.set(tenant, count)
+    else counts.delete(tenant)
+  }
+  return ({ tenant }, request) =>
+    Effect.suspend(() => {
+      if ((counts.get(tenant) ?? 0) >= limit) return Effect.fail(full)
+      add(tenant, 1)
+      return Scope.addFinalizer(
+        request,
+        Effect.sync(() => add(tenant, -1))
+      )
+    }).pipe(Effect.uninterruptible)
+}

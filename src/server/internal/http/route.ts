@@ -4,13 +4,14 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type * as Schema from "effect/Schema"
+import type { Scope } from "effect/Scope"
 import { type Service, SessionStore } from "../../../core/SessionStore.ts"
 import type { Runs } from "../service.ts"
 import { type Principal, type Tenant, tenant, type ThreadRef } from "../tenant.ts"
 import type { Auth } from "./auth.ts"
 import * as Guard from "./guard.ts"
-import { type Failure, Problem, respondFailures } from "./problem.ts"
-import type { Count } from "./rate.ts"
+import { type Failure, Problem, type Refusal, respondFailures } from "./problem.ts"
+import type { Count, Enter } from "./rate.ts"
 import type { Beats } from "./sse.ts"
 
 /** The server behind the routes. */
@@ -25,6 +26,7 @@ export interface Door {
   /** Reports whether the routes of apps are there. */
   readonly hasApps: boolean
   readonly count: Count
+  readonly enter: Enter
 }
 
 /** A request that came through the guard. */
@@ -44,6 +46,8 @@ export interface Call<Body = unknown> {
 export interface TenantCall<Body = unknown> extends Call<Body> {
   readonly principal: Principal
   readonly tenant: Tenant
+  /** Counts the request as a reader of its tenant until it is over. Fails if the tenant has too many. */
+  readonly enter: Effect.Effect<void, Failure>
   /** The thread of the path's `id`. */
   readonly thread: Effect.Effect<ThreadRef, Failure>
 }
@@ -64,6 +68,8 @@ interface About<Body> {
   readonly returns?: string | undefined
   /** True for clients that send neither a body nor its type. Default: `false`. */
   readonly isBare?: boolean | undefined
+  /** Gives further members of the body of a refusal, as the clients of the route read them. Default: none. */
+  readonly refusal?: Refusal | undefined
 }
 
 /** A route of the server. */
@@ -75,6 +81,8 @@ export interface Route extends About<unknown> {
 interface Parts {
   readonly params: Readonly<Record<string, string | undefined>>
   readonly query: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  /** The scope of the request, which ends with its response. */
+  readonly scope: Scope
 }
 
 const firstOf = (value: string | ReadonlyArray<string> | undefined): string | undefined =>
@@ -113,7 +121,8 @@ export const route = <Body = never>(
     yield* door.count(principal)
     const own = yield* Effect.provideService(tenant(principal), SessionStore, door.store)
     const call = yield* readCall(door, request, parts, about.body)
-    return yield* about.handle({ ...call, principal, tenant: own, thread: own.thread(call.param("id")) })
+    const enter = door.enter(principal, parts.scope)
+    return yield* about.handle({ ...call, principal, tenant: own, enter, thread: own.thread(call.param("id")) })
   })
 })
 
@@ -150,26 +159,24 @@ const join = ({ id, id1, id2, ...params }: Parts["params"]): Parts["params"] =>
 /** Adds routes to the router. */
 export const addRoutes = Effect.fnUntraced(function* (door: Door, routes: ReadonlyArray<Route>) {
   const router = yield* HttpRouter.HttpRouter
-  const guarded = (serve: Route["serve"], isBare?: boolean) =>
+  const guarded = ({ isBare, refusal, serve }: Pick<Route, "isBare" | "refusal" | "serve">) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
+      const scope = yield* Effect.scope
       const params = join(yield* HttpRouter.params)
       const query = yield* HttpServerRequest.ParsedSearchParams
       const response = yield* respondFailures(
         Effect.suspend(() => {
           const problem = Guard.check(door.guard, request, isBare)
-          return problem === undefined ? serve(door, request, { params, query }) : Effect.fail(problem)
-        })
+          return problem === undefined ? serve(door, request, { params, query, scope }) : Effect.fail(problem)
+        }),
+        refusal
       )
       return Guard.addCors(door.guard, request, response)
     })
-  for (const { isBare, method, path, serve } of routes) yield* router.add(method, widen(path), guarded(serve, isBare))
+  for (const one of routes) yield* router.add(one.method, widen(one.path), guarded(one))
   if (door.guard.origins.size === 0) return
   for (const path of new Set(routes.map((one) => one.path))) {
-    yield* router.add(
-      "OPTIONS",
-      widen(path),
-      guarded(() => Effect.succeed(Guard.preflight))
-    )
+    yield* router.add("OPTIONS", widen(path), guarded({ serve: () => Effect.succeed(Guard.preflight) }))
   }
 })

@@ -5,6 +5,7 @@ import { Decision, Request } from "../../../core/Approval.ts"
 import { Block, fromInput, toText } from "../../../core/Content.ts"
 import { human, makeId } from "../../../core/Message.ts"
 import { joinLines, cut } from "../../../support/text/text.ts"
+import { checkInput } from "../packets/input.ts"
 import { parse, Position } from "../position.ts"
 import { isMissing, nameThread } from "../posting.ts"
 import { RunsError } from "../service.ts"
@@ -45,8 +46,10 @@ export const startRun = Effect.fnUntraced(function* (
 ): Effect.fn.Return<{ runId: string; position: string; isNew: boolean }, Failure> {
   const { runs } = call.door
   const thread = yield* call.thread
+  const message = toMessage(input)
+  yield* checkInput(message.content)
   if (runs.agents.some(({ name }) => name === agent)) yield* nameThread(call, thread.id, titleOf(input))
-  const run = yield* runs.start(thread, { agent, input: toMessage(input), id, busy, mode, model, thinking })
+  const run = yield* runs.start(thread, { agent, input: message, id, busy, mode, model, thinking })
   return { runId: run.id, position: run.position, isNew: run.isNew }
 })
 
@@ -93,6 +96,7 @@ const events = route({
     const thread = yield* call.thread
     yield* checkThread(call)
     const after = yield* positionOf(call.request.headers["last-event-id"] || call.query("after"), thread.id)
+    yield* call.enter
     const frames = call.door.runs.observe(thread, { after, follow: call.query("follow") === "true" })
     return respondEvents(call.door.beats, encodeFrames(frames))
   })

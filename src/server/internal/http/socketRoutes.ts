@@ -97,6 +97,7 @@ const talk = route({
     const status = yield* Effect.result(call.door.runs.status(thread))
     if (Result.isSuccess(status)) Deferred.doneUnsafe(begun, Exit.void)
     else if (toProblem(status.failure).status !== 404) return yield* status.failure
+    yield* call.enter
     const socket = yield* Effect.mapError(call.request.upgrade, () => refused)
     const frames = call.door.runs.observe(thread, { after, follow: true }).pipe(
       Stream.map(write),

@@ -11,6 +11,14 @@ import { RunsError } from "../service.ts"
 /** Makes the failure of a body that is wrong. */
 export const refuse = (problem: string): RunsError => new RunsError({ reason: "InvalidInput", threadId: "", problem })
 
+/** Reports whether content has no word and no file: a model could answer nothing to it. */
+export const isBlank = (content: ReadonlyArray<Content.Block>): boolean =>
+  content.every((block) => (block.type === "text" || block.type === "reasoning") && block.text.trim() === "")
+
+/** Refuses the content of the field `input` if it is blank. */
+export const checkInput = (content: ReadonlyArray<Content.Block>): Effect.Effect<void, RunsError> =>
+  isBlank(content) ? Effect.fail(refuse("input: it has no text and no file; send some words")) : Effect.void
+
 /** Makes a decoder whose failure names the field. */
 export const decoder = <T>(schema: Schema.ConstraintDecoder<T>): ((body: unknown) => Effect.Effect<T, RunsError>) => {
   const decode = Schema.decodeUnknownEffect(schema)
