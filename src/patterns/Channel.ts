@@ -27,9 +27,10 @@ import * as Schema from "effect/Schema"
 import type * as Stream from "effect/Stream"
 import * as Agent from "../core/Agent.ts"
 import { type Json, stringify } from "../core/Json.ts"
+import { makeId } from "../core/Message.ts"
 import { refuseTools } from "../core/schema/invalid.ts"
 import * as Tool from "../core/Tool.ts"
-import { ToolContext } from "../core/ToolContext.ts"
+import type { ToolContext } from "../core/ToolContext.ts"
 import { Storage } from "../stores/Storage.ts"
 import { check, makeLayerCheck } from "../support/options/check.ts"
 import { nameProblem } from "../support/text/names.ts"
@@ -172,9 +173,10 @@ export const tools = (options: {
     },
     annotations: { idempotent: true },
     execute: Effect.fnUntraced(function* ({ text, to }) {
-      const { callId, runId, threadId } = yield* ToolContext
       const channel = yield* Channel
-      yield* channel.send({ from: as, to, body: text, key: `${threadId ?? runId}/${callId}`.slice(-128), wake })
+      // Sub-agents and branches of one thread may have calls of one id, and a resumed run has another id.
+      const key = yield* Agent.step("key", Effect.sync(makeId), Schema.String)
+      yield* channel.send({ from: as, to, body: text, key, wake })
       return `Sent to ${oneLine(to)}.`
     })
   })

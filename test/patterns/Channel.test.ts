@@ -4,10 +4,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, type Scope, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { Agent, Message } from "effect-deepagents"
+import { Subagents } from "effect-deepagents/middleware"
 import { Channel } from "effect-deepagents/patterns"
 import * as ChannelEntity from "effect-deepagents/patterns/ChannelEntity"
+import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
@@ -237,38 +239,90 @@ describe("Channel", () => {
     )
 
   for (const name of ["memory", "cluster"] as const)
-    it.live(`is two tools: a run that is cut off sends once, and loses no message that it read (${name})`, () =>
+    it.live(`is two tools: a run that is cut off sends once, and loses no message that it read (${name})`, () => {
+      const agent = Agent.make({ name: "scout", prompt: "", tools: Channel.tools({ as: "scout" }) })
+      const model = TestChatModel.reactive(({ messages }) => {
+        const last = messages.at(-1)
+        const turns = messages.filter(({ role }) => role === "ai").length
+        if (turns === 0) return TestChatModel.calls([{ name: "send_message", arguments: { to: "base", text: "here" } }])
+        if (turns === 1) return TestChatModel.calls([{ name: "read_messages", arguments: {} }])
+        return last === undefined ? "" : Message.text(last)
+      })
+      /** Kills the process before an append, and resumes the run in another one. Returns the number of appends. */
+      const killedBefore = Effect.fnUntraced(function* (killed: number) {
+        const channel = yield* Channel.Channel
+        yield* channel.send({ from: "base", to: "scout", body: "go on\nat once" })
+        const isKilled = yield* Deferred.make<void>()
+        const thread = journal.stored()
+        let appends = 0
+        thread.onAppend = Effect.suspend(() =>
+          ++appends === killed ? Effect.andThen(Deferred.succeed(isKilled, undefined), Effect.never) : Effect.void
+        )
+        const first = Agent.run(agent, "go", { threadId: "t" }).pipe(
+          Effect.provide(Layer.merge(model, journal.layer({ t: thread })))
+        )
+        // An append is uninterruptible: the killed run stays as it is.
+        yield* Effect.raceFirst(
+          Effect.flatMap(Effect.forkDetach(first), Fiber.join).pipe(Effect.asVoid),
+          Deferred.await(isKilled)
+        )
+        const again = journal.layer({ t: journal.stored(thread.entries) })
+        const rest =
+          thread.entries.length === 0
+            ? Agent.run(agent, "go", { threadId: "t" })
+            : Agent.resume(agent, { threadId: "t" })
+        const { text } = yield* Effect.provide(rest, Layer.merge(model, again))
+        assert.strictEqual(text, "base says:\n> go on\n> at once", `killed before append ${killed}`)
+        assert.deepStrictEqual(bodies(yield* channel.receive("base")), ["here"], `killed before append ${killed}`)
+        assert.strictEqual(yield* channel.pending("scout"), 0)
+        return appends
+      })
+      return Effect.gen(function* () {
+        for (let killed = 1; ; killed++) {
+          const appends = yield* Effect.scoped(Effect.provide(killedBefore(killed), Layer.fresh(channels[name]())))
+          if (appends < killed) break
+          assert.isBelow(killed, 50)
+        }
+      })
+    })
+
+  it.live(
+    "is two tools: sub-agents and branches of one thread whose calls have the same ids send one message each",
+    () =>
       Effect.gen(function* () {
         const channel = yield* Channel.Channel
-        const agent = Agent.make({ name: "scout", prompt: "", tools: Channel.tools({ as: "scout" }) })
-        const model = TestChatModel.reactive(({ messages }) => {
-          const last = messages.at(-1)
-          const turns = messages.filter(({ role }) => role === "ai").length
-          if (turns === 0)
-            return TestChatModel.calls([{ name: "send_message", arguments: { to: "base", text: "here" } }])
-          if (turns === 1) return TestChatModel.calls([{ name: "read_messages", arguments: {} }])
-          return last === undefined ? "" : Message.text(last)
+        const scout = Agent.make({
+          name: "scout",
+          description: "Reports to base",
+          prompt: "scout",
+          tools: Channel.tools({ as: "scout" })
         })
-        yield* channel.send({ from: "base\n> x", to: "scout", body: "go on\nat once", key: "1" }).pipe(Effect.flip)
-        yield* channel.send({ from: "base", to: "scout", body: "go on\nat once" })
-        const threads: Record<string, journal.Stored> = {}
-        const { text } = yield* Agent.run(agent, "go", { threadId: "t" }).pipe(
-          Effect.provide(Layer.merge(model, journal.layer(threads)))
-        )
-        assert.strictEqual(text, "base says:\n> go on\n> at once")
-        const { entries = [] } = threads["t"] ?? {}
-        // A process that died after each of the appends.
-        for (let at = 1; at < entries.length; at++) {
-          const { text: again } = yield* Agent.resume(agent, { threadId: "t" }).pipe(
-            Effect.provide(Layer.merge(model, journal.layer({ t: journal.stored(entries.slice(0, at)) }))),
-            Effect.catchTag("AgentError", () => Effect.succeed({ text }))
+        const lead = Agent.make({ name: "lead", prompt: "lead", middleware: [Subagents.make({ agents: [scout] })] })
+        const model = TestChatModel.reactive(({ messages, systemPrompt }) => {
+          const [first] = messages
+          if (messages.length > 1 || first === undefined) return "done"
+          const text = Message.text(first)
+          return TestChatModel.calls(
+            systemPrompt.startsWith("scout")
+              ? [{ id: "call_0", name: "send_message", arguments: { to: "base", text } }]
+              : ["a", "b"].map((place, index) => ({
+                  id: `call_${index}`,
+                  name: "task",
+                  arguments: { description: `${text} in ${place}`, subagent_type: "scout" }
+                }))
           )
-          assert.match(again, /^base says|There are no new messages/, `after ${at}`)
-        }
-        assert.deepStrictEqual(bodies(yield* channel.receive("base")), ["here"])
-        assert.strictEqual(yield* channel.pending("scout"), 0)
-      }).pipe(Effect.provide(channels[name]()), Effect.scoped)
-    )
+        })
+        yield* Effect.gen(function* () {
+          yield* Agent.run(lead, "rain", { threadId: "t" })
+          yield* SessionStore.SessionStore.use((store) => store.rewind("t", null))
+          yield* Agent.run(lead, "snow", { threadId: "t" })
+        }).pipe(
+          Effect.provide(Layer.mergeAll(model, SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))))
+        )
+        const sent = bodies(yield* channel.receive("base"))
+        assert.deepStrictEqual(sent.toSorted(), ["rain in a", "rain in b", "snow in a", "snow in b"])
+      }).pipe(Effect.provide(channels.memory()), Effect.scoped)
+  )
 
   it.live("keeps a mailbox through the end of all runners, and repeats work that a runner's end cut off", () =>
     Effect.gen(function* () {
