@@ -23,6 +23,8 @@ import { callProblem, fail, isResume } from "./beginning.ts"
 import { type CompiledAgent, compile, type Definition, readAnswer, withoutSuspending } from "./definition.ts"
 import { interpret } from "./interpret.ts"
 import { type Attempt, type Live, liveOf } from "./live.ts"
+import { attemptOf, countActive, park } from "./records/attempts.ts"
+import { attach, type Conversation, conversationOf } from "./records/conversations.ts"
 import * as Inside from "./records/inside.ts"
 import { save } from "./records/journal.ts"
 import type { End } from "./records/records.ts"
@@ -94,7 +96,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: CompiledAgent, in
   if (problem !== undefined) return yield* fail(compiled, { _tag: "InvalidInput", problem })
   const context = yield* ToolContext
   const parent = yield* liveOf(context.run)
-  const attempt = Inside.attemptOf(context)
+  const attempt = attemptOf(context)
   if (attempt === undefined) {
     return yield* begin(parent, context.callId, under(parent, compiled, false), input, options, {})
   }
@@ -102,11 +104,11 @@ export const delegate = Effect.fnUntraced(function* (compiled: CompiledAgent, in
   const { session, ...rest } = options
   if (!Inside.isKept(parent) && session === undefined) {
     const place = { under: attempt.call }
-    return yield* Inside.countActive(attempt, begin(parent, context.callId, ready, input, rest, place))
+    return yield* countActive(attempt, begin(parent, context.callId, ready, input, rest, place))
   }
   if (session === undefined) {
     const place = Inside.claim(attempt, "agent", ready.definition.name, digest(input, options.history))
-    return yield* Inside.countActive(attempt, converse(attempt, place, ready, input, rest))
+    return yield* countActive(attempt, converse(attempt, place, ready, input, rest))
   }
   const place = `session:${ready.definition.name}:${session}`
   const sessions = (attempt.sessions ??= new Map<string, Semaphore.Semaphore>())
@@ -114,7 +116,7 @@ export const delegate = Effect.fnUntraced(function* (compiled: CompiledAgent, in
   sessions.set(place, lock)
   // A conversation goes on from input to input: one after the other. A call that waits for its turn is not at work.
   return yield* lock.withPermits(1)(
-    Inside.countActive(
+    countActive(
       attempt,
       Effect.suspend(() => {
         attempt.counts = (attempt.counts ?? new Map<string, number>()).set(place, 1)
@@ -137,7 +139,7 @@ const converse = Effect.fnUntraced(function* (
   Inside.adopt(attempt, place, agent)
   const record = yield* Effect.fromResult(Inside.find(attempt, place, "Child"))
   const ends = record?.ends ?? []
-  const conversation = record === undefined ? undefined : yield* Inside.conversationOf(attempt, place)
+  const conversation = record === undefined ? undefined : yield* conversationOf(attempt, place)
   const words = digest(input, options.history)
   // Inputs that were given at once may come in another order now.
   const nth = Inside.count(attempt, `${place}: ${words}`)
@@ -161,11 +163,11 @@ const converse = Effect.fnUntraced(function* (
       journalSlot,
       onLive: (live) => {
         child = live
-        Inside.attach(attempt, place, live, conversation?.messages ?? [])
+        attach(attempt, place, live, conversation?.messages ?? [])
       }
     }
   )
-  if (result.stopReason === "suspended") return yield* Inside.park(attempt, result.pending)
+  if (result.stopReason === "suspended") return yield* park(attempt, result.pending)
   const from = resumes ? (ends.at(-1)?.to ?? 0) : result.messages.length - result.newMessages.length
   Inside.keep(attempt, place, {
     _tag: "Child",
@@ -191,7 +193,7 @@ const converse = Effect.fnUntraced(function* (
 const answered = Effect.fnUntraced(function* (
   parent: Live,
   { definition }: CompiledAgent,
-  { messages, spent, state }: Inside.Conversation,
+  { messages, spent, state }: Conversation,
   { from, rounds, stopReason, text, to, usage }: End
 ) {
   return {

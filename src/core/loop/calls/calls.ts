@@ -15,7 +15,7 @@ import { ToolContext } from "../../ToolContext.ts"
 import { ToolError } from "../../ToolError.ts"
 import * as ToolOutput from "../../ToolOutput.ts"
 import type { Attempt, Live, OpenCall } from "../live.ts"
-import { attemptKey, type BoundAttempt } from "../records/inside.ts"
+import { attemptKey, type BoundAttempt } from "../records/attempts.ts"
 import { emit } from "../report.ts"
 import { digestOf } from "../toolset.ts"
 

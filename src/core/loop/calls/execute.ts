@@ -17,6 +17,7 @@ import type { PreparedWork, Tool } from "../../Tool.ts"
 import { isToolError, ToolError } from "../../ToolError.ts"
 import * as ToolOutput from "../../ToolOutput.ts"
 import type { Attempt, Live, OpenCall } from "../live.ts"
+import { countActive } from "../records/attempts.ts"
 import * as Inside from "../records/inside.ts"
 import { codecOf, runStep } from "../records/steps.ts"
 import { emit } from "../report.ts"
@@ -273,14 +274,14 @@ const openDoors = (attempt: Attempt): Doors => ({
     const rehearse = beginRehearsal(attempt, readInRehearsal)
     return (name, args) => throughDoor(attempt, rehearse(name, args))
   }),
-  step: (name, work, schema) => Inside.countActive(attempt, runStep(attempt, name, work, codecOf(schema))),
-  working: (work) => Inside.countActive(attempt, work)
+  step: (name, work, schema) => countActive(attempt, runStep(attempt, name, work, codecOf(schema))),
+  working: (work) => countActive(attempt, work)
 })
 
 /** Runs work of an attempt. A failure that ends the run passes the tool as a defect: the tool knows `ToolError` only. */
 const throughDoor = <A>(attempt: Attempt, work: Effect.Effect<A, unknown, unknown>): Effect.Effect<A, ToolError> =>
   // The needs of tools and middleware are met by the run's context: the agent's type saw to that.
-  Effect.catch(Inside.countActive(attempt, work), (error) =>
+  Effect.catch(countActive(attempt, work), (error) =>
     isToolError(error) ? Effect.fail(error) : Effect.die(tunnel(error))
   ) as Effect.Effect<A, ToolError>
 

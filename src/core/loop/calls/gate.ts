@@ -1,23 +1,22 @@
 /** Rules on the calls of a round before any of them runs, asks people, and applies their decisions. */
 import * as Effect from "effect/Effect"
-import { defined } from "../../../support/json/defined.ts"
-import { always, byTime, choiceOf, type Decision, recorded, type Request } from "../../Approval.ts"
+import { always, byTime, type Decision, type Request } from "../../Approval.ts"
 import type { JsonObject } from "../../Json.ts"
 import type { AiMessage } from "../../Message.ts"
 import type { PreparedCall } from "../../Middleware.ts"
-import { allow, type Ask, compose, refuse as refuseWith, type Ruling } from "../../Ruling.ts"
+import { allow, type Ask, compose, type Ruling } from "../../Ruling.ts"
 import { canonical } from "../../schema/jsonTree.ts"
-import { decisionOn, lastRequestOn, requestFor, suspension, waitingCalls } from "../../thread/suspension.ts"
+import { decisionOn, requestFor, suspension, waitingCalls } from "../../thread/suspension.ts"
 import type { PreparedWork, Tool } from "../../Tool.ts"
-import { ToolError } from "../../ToolError.ts"
 import { make as makeOutput } from "../../ToolOutput.ts"
 import type { GatedTurn, Live } from "../live.ts"
-import { note, save } from "../records/journal.ts"
-import { emit } from "../report.ts"
+import { save } from "../records/journal.ts"
 import { waitingIn } from "../work.ts"
 import { answer, type Call, prepare, toPrepared } from "./calls.ts"
+import { announce, apply, keyOf, noteRequest, refuse, report, settleChanged, tooOften, undecided } from "./decisions.ts"
 import { afterCrash, type RuledCall, isInTime, ownQuestion, rehearsed, voided } from "./gatekeepers.ts"
-import { isAsPromised, isDeferred, isEnough, problemOn, requestOf } from "./requests.ts"
+import { isDeferred, isEnough, problemOn, requestOf } from "./requests.ts"
+import { type Rulings, rulingsOn } from "./rulings.ts"
 
 /** The number of times that a call is ruled on because somebody changed its arguments. */
 const passLimit = 8
@@ -30,47 +29,6 @@ export interface RoundRulings {
 }
 
 const freely: Effect.Effect<RoundRulings> = Effect.succeed({ pending: [], settled: [], decisions: [] })
-
-/** The rulings of all sources, by the id of the call. Sources that only allow are left out. */
-export type Rulings = ReadonlyMap<string, ReadonlyArray<Ruling>>
-
-const nothingSaid: Rulings = new Map()
-
-const isFree = (ruling: Ruling | undefined): boolean =>
-  ruling === undefined || (ruling._tag === "Allow" && ruling.settles !== true)
-
-const isRefused = (rulings: ReadonlyArray<Ruling> | undefined): boolean =>
-  rulings?.some(({ _tag }) => _tag === "Refuse") === true
-
-/**
- * Asks every source, in their order, about all calls that would run. A call that one has refused is left out for the
- * next. Most sources never object, and nothing is kept for that.
- */
-export const rulingsOn = (live: Live, calls: ReadonlyArray<PreparedCall>): Effect.Effect<Rulings, unknown, unknown> => {
-  const { sources } = live.compiled
-  const askFrom = (
-    index: number,
-    open: ReadonlyArray<PreparedCall>,
-    before: Rulings
-  ): Effect.Effect<Rulings, unknown, unknown> => {
-    const source = open.length === 0 ? undefined : sources[index]
-    if (source === undefined) return Effect.succeed(before)
-    return Effect.flatMap(source(live.run, open), (answers) => {
-      if (open.every((_, at) => at < answers.length && isFree(answers[at]))) return askFrom(index + 1, open, before)
-      const rulings = new Map(before)
-      for (const [at, { id }] of open.entries()) {
-        const ruling = at < answers.length ? answers[at] : forgotten
-        if (ruling !== undefined) rulings.set(id, [...(rulings.get(id) ?? []), ruling])
-      }
-      return askFrom(
-        index + 1,
-        open.filter(({ id }) => !isRefused(rulings.get(id))),
-        rulings
-      )
-    })
-  }
-  return askFrom(0, calls, nothingSaid)
-}
 
 /**
  * Rules on all calls that would run. Pending requests must be decided on first: if there is one, none of the calls may
@@ -261,10 +219,6 @@ const judged = Effect.fnUntraced(function* (
   return { pending, settled: [...settled], decisions } satisfies RoundRulings
 })
 
-/** The key of the calls that an approval for good covers. It holds as long as the tool promises the same. */
-const keyOf = ({ by }: Ruling, call: PreparedCall, likeness: string): string =>
-  JSON.stringify([by, call.name, call.toolDigest(), likeness])
-
 /** Replaces a question that was approved for good by an allowance. */
 const standingRuling = (ruling: Ruling, call: PreparedCall, approved: ReadonlyArray<string>): Ruling => {
   if (ruling._tag !== "Ask" || ruling.terms.likeness === undefined) return ruling
@@ -392,92 +346,3 @@ const suspend = (
 /** True for a request about one of these calls of a run itself. */
 export const isOn = (live: Live, calls: ReadonlySet<string>, { callId, path }: Request): boolean =>
   path.length === live.run.path.length && calls.has(callId)
-
-const forgotten = refuseWith("default", "This call was not allowed.")
-
-const refuse = (call: Call, message: string): void => {
-  call.outcome = { error: new ToolError({ reason: "Rejected", message }) }
-}
-
-const undecided = "This call needs a decision that nobody here can give, so it was not executed."
-
-const changedTool =
-  "This tool changed while the call waited for a decision, so it was not executed. Look at the tool, and call it again to have it asked for."
-
-const goneHint = "It was there when this call was asked about: the call waited for a decision, and was not executed."
-
-const tooOften = "The arguments of this call were changed again and again, so it was not executed."
-
-/**
- * Answers a call that was asked about, if its tool is gone, or another one now. A person's answer in its place, or a
- * refusal, holds all the same; nothing else that was decided can be carried out.
- */
-const settleChanged = Effect.fnUntraced(function* (live: Live, call: Call, settled: Set<Request>) {
-  const { tool } = call
-  const request =
-    call.wasDone === true ? undefined : lastRequestOn(live.round.suspension, live.run.path, call.id, call.settled)
-  if (request === undefined || (tool !== undefined && isAsPromised(request, tool))) return
-  const counts = isInTime(live, request)
-  // It is asked about anew.
-  if (!counts && tool !== undefined) return
-  const decision = counts ? decisionOn(live.round.suspension, request) : undefined
-  if (decision?._tag === "Reject" || decision?._tag === "Respond") {
-    settled.add(request)
-    return yield* apply(live, { call, tool }, request, decision)
-  }
-  yield* voided(live, request)
-  if (tool !== undefined) {
-    refuse(call, changedTool)
-    const message = `The tool "${tool.name}" changed while a call of it waited: it was not executed.`
-    yield* live.run.warn("tool-changed", message)
-  } else if (call.trace === undefined && call.outcome !== undefined && "error" in call.outcome) {
-    const { error } = call.outcome
-    call.outcome = { error: new ToolError({ ...error, message: `${error.message} ${goneHint}` }) }
-  }
-})
-
-const noteRequest = (live: Live, request: Request): void => note(live.records, { _tag: "Request", request })
-
-const report = (live: Live, request: Request): Effect.Effect<void> =>
-  emit(live, { _tag: "ApprovalRequested", ...request })
-
-const announce = (live: Live, request: Request): Effect.Effect<void> => {
-  noteRequest(live, request)
-  return report(live, request)
-}
-
-/** Carries a decision out. A choice that was not offered refuses the call: nobody else is there to ask. */
-const apply = Effect.fnUntraced(function* (
-  live: Live,
-  { call, prepared, tool }: Pick<Call, "tool"> & { readonly call: Call; readonly prepared?: PreparedCall },
-  request: Request,
-  decision: Decision,
-  asks: ReadonlyArray<Ask> = []
-) {
-  const choice = choiceOf(decision)
-  const storedDecision = recorded(request, decision, live.origin.clock.currentTimeMillisUnsafe())
-  note(live.records, { _tag: "Decision", decision: storedDecision })
-  yield* emit(live, {
-    _tag: "ApprovalResolved",
-    id: request.id,
-    callId: call.id,
-    toolName: call.name,
-    decision: choice,
-    ...defined({ by: storedDecision.by?.id, rule: storedDecision.rule })
-  })
-  if (!request.allow.includes(choice)) return refuse(call, undecided)
-  if (prepared !== undefined && decision._tag === "Approve" && decision.always === true) {
-    const keys = asks.flatMap((one) =>
-      one.terms.likeness === undefined ? [] : [keyOf(one, prepared, one.terms.likeness)]
-    )
-    if (keys.length > 0) yield* live.run.state.set(always, keys)
-  }
-  for (const { terms } of asks) if (terms.onDecision !== undefined) yield* terms.onDecision(decision)
-  if (decision._tag === "Edit") {
-    if (tool !== undefined) yield* prepare(call, tool, decision.arguments)
-  } else if (decision._tag === "Reject") {
-    const reason = decision.reason === undefined ? "." : `: ${decision.reason}`
-    const text = `This call was refused${call.trace === undefined ? " and not executed" : ""}${reason}`
-    call.outcome = { output: makeOutput(text, { isError: true }) }
-  } else if (decision._tag === "Respond") call.outcome = { output: makeOutput(decision.text) }
-})

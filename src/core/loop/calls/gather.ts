@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { PreparedCall } from "../../Middleware.ts"
 import type { Attempt, InnerCallBatch, Live } from "../live.ts"
-import { type Rulings, rulingsOn } from "./gate.ts"
+import { type Rulings, rulingsOn } from "./rulings.ts"
 
 type AskSources = (live: Live, calls: ReadonlyArray<PreparedCall>) => Effect.Effect<Rulings, unknown, unknown>
 

@@ -9,6 +9,7 @@ import type { Tool } from "../../Tool.ts"
 import { ToolError } from "../../ToolError.ts"
 import type { ToolOutput } from "../../ToolOutput.ts"
 import type { Attempt, Live, OpenCall } from "../live.ts"
+import { park } from "../records/attempts.ts"
 import * as Inside from "../records/inside.ts"
 import { save } from "../records/journal.ts"
 import type { DoneOf } from "../records/records.ts"
@@ -79,7 +80,7 @@ export const callTool = Effect.fnUntraced(function* (
   yield* execute(live, call)
   if (call.suspended !== undefined) {
     yield* saveCall(inner, "waiting")
-    return yield* Inside.park(attempt, call.suspended)
+    return yield* park(attempt, call.suspended)
   }
   yield* registerSources(inner)
   yield* saveCall(inner, "done")
@@ -118,7 +119,7 @@ const passGates = Effect.fnUntraced(function* (inner: InnerCall) {
   const { pending, settled } = yield* judge(attempt.live, [call], gatherRulings(attempt))
   if (pending.length > 0) {
     yield* saveCall(inner, call.trace === "unknown" ? "begun" : "asked")
-    return yield* Inside.park(attempt, pending)
+    return yield* park(attempt, pending)
   }
   if (call.outcome !== undefined) return
   if (!isAsShown(call)) {

@@ -8,6 +8,7 @@ import type { Question } from "../../Question.ts"
 import { decisionOn, requestFor } from "../../thread/suspension.ts"
 import { ToolError } from "../../ToolError.ts"
 import type { Attempt, Live } from "../live.ts"
+import { park } from "../records/attempts.ts"
 import * as Inside from "../records/inside.ts"
 import { note, save } from "../records/journal.ts"
 import { emit } from "../report.ts"
@@ -57,7 +58,7 @@ export const askQuestion = Effect.fnUntraced(function* <A>(attempt: Attempt, que
   if (live.compiled.suspends && (yield* isDeferred(live, request))) {
     if (pendingRequest === undefined) yield* announce(live, request)
     Inside.keep(attempt, place, { _tag: "Ask", id })
-    return yield* Inside.park(attempt, [request])
+    return yield* park(attempt, [request])
   }
   if (live.approvals === undefined) return yield* reject("Nobody is here to answer; do without it.")
   return yield* askNow(asking, request, live.approvals.decide)

@@ -6,24 +6,19 @@
  * run's state, below `inside/<call>/<place>`. A sub-agent's record holds its messages (`m/<index>`), its state
  * (`s/<slot>`, with the records of its own open calls) and its usage (`u`), so each is written once.
  */
-import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { sha256Sync } from "../../../support/store/sha256.ts"
 import { AgentError } from "../../AgentError.ts"
 import type { Snapshot } from "../../AgentState.ts"
-import type { Request } from "../../Approval.ts"
-import { fromUnknown, isObject, type Json } from "../../Json.ts"
+import { fromUnknown, type Json } from "../../Json.ts"
 import * as Message from "../../Message.ts"
 import { canonical } from "../../schema/jsonTree.ts"
 import { fromStored } from "../../thread/storedOutput.ts"
 import type { Child } from "../../thread/suspension.ts"
-import type { ToolContext } from "../../ToolContext.ts"
 import { text } from "../../ToolOutput.ts"
-import { type Spent, type Usage, zero } from "../../Usage.ts"
 import type { Attempt, Inside, KeptRecord, Live, OpenCall } from "../live.ts"
-import { report } from "../report.ts"
 import { note, prefixOf, progressOf } from "./journal.ts"
-import { decodeDone, decodeProgress, type DoneRecord, type DoneOf, encodeDone } from "./records.ts"
+import { decodeDone, type DoneRecord, type DoneOf, encodeDone } from "./records.ts"
 import { ownSnapshot } from "./store.ts"
 
 const root = "inside"
@@ -122,16 +117,6 @@ const belowOf = (live: Live): ReadonlyArray<readonly [string, Json]> => [
   ["u", progressOf(live)]
 ]
 
-/** The key of {@link BoundAttempt}. A WeakMap would cost more than all else of an attempt. */
-export const attemptKey = Symbol("effect-deepagents/attempt")
-
-/** The attempt of a `ToolContext`; `undefined` outside of an attempt. */
-export interface BoundAttempt {
-  readonly [attemptKey]?: Attempt | undefined
-}
-
-export const attemptOf = (context: ToolContext["Service"] & BoundAttempt): Attempt | undefined => context[attemptKey]
-
 /** True where records are of use: the call may be run again, by a run that is resumed. */
 export const isKept = (live: Live): boolean => live.compiled.suspends || live.records.isJournaled
 
@@ -229,10 +214,12 @@ export const count = (attempt: Attempt, what: string): number => {
   return nth
 }
 
-const invalid = (live: Live, place: string, problem: string): AgentError =>
+/** The failure of a run whose records are wrong. */
+export const invalid = (live: Live, place: string, problem: string): AgentError =>
   new AgentError({ agent: live.run.agent, reason: { _tag: "InvalidState", slot: `${root}: ${place}`, problem } })
 
-const keptAt = ({ call, live }: Attempt, place: string): KeptRecord | undefined =>
+/** The record at a place of an attempt. */
+export const keptAt = ({ call, live }: Attempt, place: string): KeptRecord | undefined =>
   live.records.inside?.get(call.id)?.get(place)
 
 /** The record at a place, if there is one of this kind. */
@@ -323,71 +310,6 @@ export const freshId = ({ call, live }: Attempt): string => {
   return id
 }
 
-export interface Conversation {
-  readonly messages: ReadonlyArray<Message.Message>
-  readonly state: Snapshot
-  readonly usage: Usage
-  readonly rounds: number
-  readonly spent?: Spent | undefined
-}
-
-/** The key of a message that the parent has as well: the record refers to it by its id. */
-const shared = "of the parent"
-
-export const conversationOf = (attempt: Attempt, place: string): Effect.Effect<Conversation | undefined, AgentError> =>
-  Effect.suspend(() => {
-    const record = keptAt(attempt, place)
-    if (record === undefined) return Effect.undefined
-    const conversation =
-      record.live === undefined
-        ? readConversation(record.below, attempt.live.run.messages)
-        : conversationIn(record.live)
-    return Effect.mapError(conversation, (problem) => invalid(attempt.live, place, problem))
-  })
-
-/** The conversation of a sub-agent that ran in this process. It needs no decoding. */
-const conversationIn = (live: Live): Effect.Effect<Conversation | undefined, string> => {
-  const { messages, state } = live.run
-  if (messages.length === 0) return Effect.undefined
-  return Effect.mapBoth(Effect.fromResult(decodeProgress(progressOf(live))), {
-    onFailure: ({ message }) => message,
-    onSuccess: (progress) => ({
-      messages: messages.slice(),
-      state: { ...ownSnapshot(state), ...slotsOf(live) },
-      ...progress
-    })
-  })
-}
-
-const readConversation = Effect.fnUntraced(function* (
-  below: ReadonlyMap<string, Json>,
-  ofParent: ReadonlyArray<Message.Message>
-) {
-  const messages: Array<Message.Message> = []
-  let byId: ReadonlyMap<string, Message.Message> | undefined
-  for (let at = 0; ; at++) {
-    const json = below.get(`m/${at}`)
-    if (json === undefined) break
-    const id = isObject(json) ? json[shared] : undefined
-    if (typeof id === "string") {
-      byId ??= new Map(ofParent.map((message) => [message.id, message]))
-      const message = byId.get(id)
-      if (message === undefined) return yield* Effect.fail(`the conversation has no message "${id}" any more`)
-      messages.push(message)
-      continue
-    }
-    messages.push(yield* Effect.mapError(Message.decode(json), (error) => error.message))
-  }
-  const state: Snapshot = Object.fromEntries(
-    [...below].flatMap(([name, value]) => (name.startsWith("s/") ? [[name.slice(2), value] as const] : []))
-  )
-  if (messages.length === 0) return undefined
-  // A crash may come between its first message and its first step.
-  const used = below.get("u") ?? { usage: { ...zero }, rounds: 0 }
-  const progress = yield* Effect.mapError(Effect.fromResult(decodeProgress(used)), (error) => error.message)
-  return { messages, state, ...progress } satisfies Conversation
-})
-
 /** Gives the place of a sub-agent the record that an earlier version kept of it, if there is one left. */
 export const adopt = ({ call, live }: Attempt, place: string, agent: string): void => {
   const records = live.records.inside?.get(call.id)
@@ -400,91 +322,6 @@ export const adopt = ({ call, live }: Attempt, place: string, agent: string): vo
   }
 }
 
-/**
- * Binds a sub-agent's run to its record. Synchronises the journal with the child's conversation: it may begin with
- * messages, and a resumed child discards the partial turn.
- */
-export const attach = (
-  { call, live }: Attempt,
-  place: string,
-  child: Live,
-  storedMessages: ReadonlyArray<Message.Message>
-): void => {
-  const record = live.records.inside?.get(call.id)?.get(place)
-  if (record !== undefined) record.live = child
-  if (child.records.place === undefined) return
-  const { messages } = child.run
-  const ofParent = messages.length > storedMessages.length ? new Set(live.run.messages) : undefined
-  for (let at = 0; at < Math.max(messages.length, storedMessages.length); at++) {
-    const message = messages[at]
-    const slot = `${child.records.place}/m/${at}`
-    if (message === undefined) note(child.records, { _tag: "State", slot })
-    else if (message !== storedMessages[at]) {
-      const value = ofParent?.has(message) === true ? { [shared]: message.id } : Message.encode(message)
-      note(child.records, { _tag: "State", slot, value })
-    }
-  }
-}
-
 /** The slot of the journal that keeps a sub-agent, if there is a journal. */
 export const journalSlot = ({ call, live }: Attempt, place: string): string | undefined =>
   live.records.isJournaled ? `${prefixOf(live.records)}${slotOf(call.id, place)}` : undefined
-
-/** Runs work that belongs to one attempt. While it is active, siblings that wait for a decision keep waiting. */
-export const countActive = <A, E, R>(attempt: Attempt, work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.suspend(() => {
-    if (attempt.isOver) return Effect.die(new Error("The call that this belongs to is over."))
-    attempt.active++
-    return Effect.onExitPrimitive(work, () => {
-      attempt.active--
-      if (attempt.wake !== undefined) for (const wake of attempt.wake) wake()
-      return undefined
-    })
-  })
-
-/** Checks whether nothing is at work, after the ended call had time to begin something else. */
-const untilStill = (attempt: Attempt): Effect.Effect<never> =>
-  Effect.gen(function* () {
-    const woken = (attempt.wake ??= new Set<() => void>())
-    while (true) {
-      yield* Effect.yieldNow
-      if (attempt.active === 0) {
-        attempt.isOver = true
-        attempt.onStill?.(attempt.waiting ?? [])
-        return yield* Effect.never
-      }
-      yield* Effect.callback<void>((resume) => {
-        const wake = (): void => {
-          woken.delete(wake)
-          resume(Effect.void)
-        }
-        woken.add(wake)
-        return Effect.sync(() => {
-          woken.delete(wake)
-        })
-      })
-    }
-  })
-
-/** Takes requests back that nobody waits for any more, though the call goes on. */
-const withdraw = (attempt: Attempt, requests: ReadonlyArray<Request>): undefined => {
-  attempt.waiting = attempt.waiting?.filter((one) => !requests.includes(one))
-  for (const { callId, id, toolName } of requests) {
-    report(attempt.live, { _tag: "ApprovalResolved", id, callId, toolName, decision: "void" })
-  }
-}
-
-/**
- * Waits for a decision that ends the run: other work in the call finishes first. It never returns; the call is run
- * again when the run is resumed.
- */
-export const park = (attempt: Attempt, requests: ReadonlyArray<Request>): Effect.Effect<never> =>
-  Effect.suspend(() => {
-    attempt.waiting = [...(attempt.waiting ?? []), ...requests]
-    // A waiting call counts as work, and does no more.
-    attempt.active--
-    return Effect.onExitPrimitive(Effect.interruptible(untilStill(attempt)), () => {
-      attempt.active++
-      return attempt.isOver ? undefined : withdraw(attempt, requests)
-    })
-  })
