@@ -20,7 +20,6 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as FileTools from "../backends/FileTools.ts"
 import type * as Permissions from "../backends/Permissions.ts"
 import * as Agent from "../core/Agent.ts"
 import type { Approvals } from "../core/Approval.ts"
@@ -29,23 +28,30 @@ import type { ChatModel } from "../core/ChatModel.ts"
 import type * as Middleware from "../core/Middleware.ts"
 import type { ModelError } from "../core/ModelError.ts"
 import type { Sandbox } from "../core/Sandbox.ts"
-import { type Annotations, finalAnswer, type Tool } from "../core/Tool.ts"
+import type { Tool } from "../core/Tool.ts"
 import type { ToolContext } from "../core/ToolContext.ts"
 import * as DeepAgent from "../deep/DeepAgent.ts"
 import * as Budget from "../middleware/Budget.ts"
 import type * as HumanInTheLoop from "../middleware/HumanInTheLoop.ts"
 import type * as Memory from "../middleware/Memory.ts"
-import * as Taint from "../middleware/Taint.ts"
-import * as ToolExclusion from "../middleware/ToolExclusion.ts"
+import type * as Taint from "../middleware/Taint.ts"
 import * as Policy from "../rules/Policy.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
 import { defined } from "../support/json/defined.ts"
-import { valueAt } from "../support/json/valueAt.ts"
 import { check } from "../support/options/check.ts"
 import { at, brief, problems } from "../support/text/issues.ts"
-import { normaliseName } from "../support/text/names.ts"
 import { suggestion } from "../support/text/near.ts"
 import { parseYaml } from "../support/text/yaml.ts"
+import {
+  approvalsFor,
+  chooseTools,
+  commandTools,
+  execute,
+  readOnlyTools,
+  taintOf,
+  withExecute
+} from "./internal/chooseTools.ts"
+import { fromClaude, isRecord, type Raw, splitNames } from "./internal/claudeFile.ts"
 import * as shapes from "./internal/shapes.ts"
 
 const Name = Schema.String.check(
@@ -115,56 +121,6 @@ const fields = Object.keys(FrontMatter.fields)
 const decode = Schema.decodeUnknownResult(FrontMatter)
 const mostCharacters = 65_536
 
-/** Tools of Claude Code that a file need not choose here: every deep agent has their like, or none has. */
-const unchosen = new Set(["BashOutput", "KillShell", "TodoWrite", "Task", "Agent", "Skill", "AskUserQuestion"])
-
-const claudeModels: { readonly [alias: string]: string | undefined } = {
-  inherit: undefined,
-  sonnet: "anthropic:claude-sonnet-5-5",
-  opus: "anthropic:claude-opus-5-5",
-  haiku: "anthropic:claude-haiku-5-5"
-}
-
-type Raw = { readonly [field: string]: unknown }
-
-const isRecord = (value: unknown): value is Raw => typeof value === "object" && value !== null && !Array.isArray(value)
-
-/** Removes parentheses and their contents, to any depth. An unclosed one hides the rest. */
-const removeParentheses = (text: string): string => {
-  let depth = 0
-  return text
-    .split(/([()])/)
-    .map((piece) => {
-      if (piece === "(") depth += 1
-      else if (piece === ")") depth = Math.max(0, depth - 1)
-      else if (depth === 0) return piece
-      return " "
-    })
-    .join("")
-}
-
-/** Splits `Read, Bash(git add:*)` into names. Rules about arguments are another program's. */
-const splitNames = (value: unknown): unknown =>
-  typeof value === "string" ? (removeParentheses(value).match(/[^\s,]+/g) ?? []) : value
-
-const chosenOf = (value: unknown): unknown => {
-  const names: unknown = splitNames(value)
-  return Array.isArray(names) ? names.filter((name: unknown) => typeof name !== "string" || !unchosen.has(name)) : names
-}
-
-/** Translates the known fields of a file of Claude Code. */
-const fromClaude = (raw: Raw): Raw => {
-  const knownFields = Object.fromEntries(Object.entries(raw).filter(([field]) => fields.includes(field)))
-  const { disallowedTools, model, tools, ...rest } = knownFields
-  const spec = typeof model === "string" ? (valueAt(claudeModels, model) ?? model) : model
-  return defined({
-    ...rest,
-    model: spec,
-    tools: tools === undefined ? undefined : chosenOf(tools),
-    disallowedTools: disallowedTools === undefined ? undefined : chosenOf(disallowedTools)
-  })
-}
-
 const splitFile = (text: string): readonly [matter: string, body: string] | undefined => {
   const [, matter, body] =
     /^\ufeff?---[ \t]*\n([^]*?)\n---[ \t]*(?:\n([^]*))?$/.exec(text.replaceAll("\r\n", "\n")) ?? []
@@ -184,7 +140,9 @@ const readMatter = Effect.fnUntraced(function* (matter: string, claude: boolean,
     invalid(`the front matter is not valid YAML: ${problem.split("\n")[0] ?? ""}`)
   )
   if (!isRecord(raw)) return yield* invalid("the front matter should be a map of fields")
-  const record = claude ? fromClaude(raw) : { ...raw, ...("tools" in raw ? { tools: splitNames(raw["tools"]) } : {}) }
+  const record = claude
+    ? fromClaude(raw, fields)
+    : { ...raw, ...("tools" in raw ? { tools: splitNames(raw["tools"]) } : {}) }
   const unknown = Object.keys(record).find((field) => !fields.includes(field))
   return unknown === undefined
     ? record
@@ -289,70 +247,8 @@ export type FileAgent<E = never, R = never> = Agent.Agent<
   ChatModel | Backend | Sandbox | R
 >
 
-const execute = "execute"
-
-type NamedTool = Pick<Tool<never>, "annotations" | "name">
-
-/** The tools for files and commands. `execute` brings those for processes in the background. */
-const commandTools: ReadonlyArray<NamedTool> = FileTools.make({ execute: { background: true } })
-
-/** The names that come with `execute`. */
-const withExecute = commandTools.map(({ name }) => name).filter((name) => !FileTools.names.some((one) => one === name))
-
-/** Reports whether a tool acts on nothing outside of its agent. */
-const changesNothing = ({ destructive, openWorld, readOnly }: Annotations): boolean =>
-  readOnly === true || (destructive === false && openWorld === false)
-
-/** Removes the tools that change something from an agent, those of servers and middleware too. */
-const readOnlyTools = ToolExclusion.make(
-  ({ annotations, name }) => name !== finalAnswer && !changesNothing(annotations)
-)
-
-/** Finds the tools that a name in a file means: the tool itself, or the tools that have it as an alias. */
-const findTools = (all: ReadonlyArray<NamedTool>, given: string): ReadonlyArray<NamedTool> => {
-  const isSame = (name: string): boolean => normaliseName(name) === normaliseName(given)
-  const own = all.filter(({ name }) => isSame(name))
-  return own.length > 0 ? own : all.filter(({ annotations }) => annotations.aliases?.some(isSame) === true)
-}
-
-/** Chooses the tools of a file, and parts them as `DeepAgent.make` takes them. */
-const chooseTools = <E, R>(file: AgentFile, options: Options<E, R>) => {
-  const tools = options.tools ?? []
-  const hasOwnExecute = tools.some(({ name }) => name === execute)
-  const all: ReadonlyArray<NamedTool> = [...(hasOwnExecute ? FileTools.make() : commandTools), ...tools]
-  const { disallowedTools = [], readOnly = false, tools: listed } = file
-  const unknown = [...(listed ?? []), ...disallowedTools].find((name) => findTools(all, name).length === 0)
-  if (unknown !== undefined) {
-    const near = suggestion(
-      unknown,
-      all.map(({ name }) => name)
-    )
-    return Result.fail(`tools: there is no tool ${brief(unknown)}. ${near}`)
-  }
-  const named = listed?.flatMap((name) => findTools(all, name)) ?? all
-  const without = new Set(disallowedTools.flatMap((name) => findTools(all, name)))
-  const toolNames = new Set(
-    named.flatMap((tool) => (without.has(tool) || (readOnly && !changesNothing(tool.annotations)) ? [] : [tool.name]))
-  )
-  return Result.succeed({
-    files: FileTools.names.filter((name) => toolNames.has(name)),
-    execute: toolNames.has(execute),
-    builtInExecute: toolNames.has(execute) && !hasOwnExecute && { background: true },
-    tools: tools.filter(({ name }) => toolNames.has(withExecute.includes(name) ? execute : name))
-  })
-}
-
 const budgetOf = ({ seconds, ...limits }: NonNullable<AgentFile["budget"]>) =>
   Budget.make({ ...limits, time: seconds === undefined ? undefined : `${seconds} seconds`, onExhausted: "finalAnswer" })
-
-/** True for the name of a server's tool: the tools of servers come later. */
-const isOfServer = (name: string): boolean => name.includes("__")
-
-/** The approvals of all agents, for the tools that one agent has. */
-const approvalsFor = (shared: HumanInTheLoop.Options, has: ReadonlySet<string>): HumanInTheLoop.Options => ({
-  ...shared,
-  tools: Object.fromEntries(Object.entries(shared.tools ?? {}).filter(([name]) => isOfServer(name) || has.has(name)))
-})
 
 /** Compiles the policy of a file. Its rules may name every tool that agents of files can have. */
 const policyOf = <E, R>({ name, path, policy = {} }: AgentFile, options: Options<E, R>) =>
@@ -363,25 +259,6 @@ const policyOf = <E, R>({ name, path, policy = {} }: AgentFile, options: Options
     }),
     ({ path: place, problem }) => new InvalidAgentFile({ path, problem: `policy: ${place}: ${problem}` })
   )
-
-/** The rules for untrusted text, without the names of tools that the agent does not have. */
-const taintOf = (options: Taint.Options, has: ReadonlySet<string>) => {
-  const { acts = [], clearance = {}, harmless = [], secrets = {}, trusted = [], untrusted = [], ...rest } = options
-  const keys = new Set([...has].map(normaliseName))
-  // `Taint` finds the names that are spelt otherwise.
-  const isHere = (name: string): boolean => isOfServer(name) || keys.has(normaliseName(name))
-  const keep = <A>(by: { readonly [name: string]: A }) =>
-    Object.fromEntries(Object.entries(by).filter(([name]) => isHere(name)))
-  return Taint.make({
-    ...rest,
-    acts: acts.filter(isHere),
-    untrusted: untrusted.filter(isHere),
-    harmless: harmless.filter(isHere),
-    trusted: trusted.filter(isHere),
-    secrets: keep(secrets),
-    clearance: keep(clearance)
-  })
-}
 
 const checkCompile = check(shapes.agentFileCompile)
 
@@ -462,7 +339,7 @@ const build = <E, R>(
     }
     const subagents = yield* subagentsOf(file, options, above, invalid)
     const servers = yield* serversOf(file, options, invalid)
-    const choice = chooseTools(file, options)
+    const choice = chooseTools(file, options.tools ?? [])
     if (Result.isFailure(choice)) return yield* invalid(choice.failure)
     const { builtInExecute, execute: shell, ...tools } = choice.success
     const names = [...tools.files, ...(shell ? withExecute : []), ...tools.tools.map(({ name }) => name)]
