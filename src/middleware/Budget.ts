@@ -17,7 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { ModelRequest } from "../core/ChatModel.ts"
-import type { Cap, Ledger as AccountLedger, LedgerError, LedgerFull } from "../core/Ledger.ts"
+import type { Ledger as AccountLedger, LedgerError, LedgerFull } from "../core/Ledger.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
@@ -361,8 +361,11 @@ export const make = <const Mode extends "finalAnswer" | "fail">(
     "fail" extends Mode ? BudgetExceeded : never
   >
 
+const accountsName = `${name}.accounts`
+const refuseAccounts = makeMiddlewareCheck(accountsName, shapes.budgetAccounts)
+
 /** The accounts of a run, or an effect that looks them up. */
-type Lookup = Cap | ReadonlyArray<Cap> | Effect.Effect<Cap | ReadonlyArray<Cap>, never, unknown>
+type Lookup = Accounts.Caps | Accounts.ChargedAccounts<unknown>
 
 type NeedsOf<Found> = Found extends Effect.Effect<unknown, unknown, infer R> ? R : never
 
@@ -409,61 +412,15 @@ export const accounts = <const Mode extends "finalAnswer" | "fail", Found extend
   const refused = refuseAccounts(options)
   if (refused !== undefined) return refused
   const { caps } = options
-  const charged = (run: Run): ChargedAccounts<NeedsOf<Found>> => {
+  const charged = (run: Run): Accounts.ChargedAccounts<NeedsOf<Found>> => {
     const lookup: Lookup = caps(topOf(run))
     // The needs of the effect are those in the type of the function.
-    return (Effect.isEffect(lookup) ? lookup : Effect.succeed(lookup)) as ChargedAccounts<NeedsOf<Found>>
+    return (Effect.isEffect(lookup) ? lookup : Effect.succeed(lookup)) as Accounts.ChargedAccounts<NeedsOf<Found>>
   }
-  const failing: Middleware.Middleware<LedgerError | LedgerFull, AccountLedger | NeedsOf<Found>> = Middleware.make({
-    name: accountsName,
-    inherit: true,
-    wrapModelCall: (request, next, run) => chargeModel(charged(run), request, next, run),
-    wrapToolCall: (call, next, run) => (call.wasBegun === true ? next(call) : chargeTool(charged(run), next(call)))
-  })
   // The end that can fail is used for "fail" only, as the type says.
-  return (options.onExhausted === "fail" ? failing : answeringFor(charged)) as Middleware.Middleware<
+  const end = options.onExhausted === "fail" ? Accounts.failAtFull : Accounts.endAtFull
+  return end(accountsName, charged) as Middleware.Middleware<
     LedgerError | ("fail" extends Mode ? LedgerFull : never),
     AccountLedger | NeedsOf<Found>
   >
-}
-
-type Call = Parameters<typeof Accounts.chargeModelCall> extends [unknown, ...infer Rest] ? Rest : never
-
-/** The accounts of a run, as they are looked up for each call. */
-type ChargedAccounts<R> = Effect.Effect<Accounts.Caps, never, R>
-
-const chargeModel = <R>(charged: ChargedAccounts<R>, ...call: Call) =>
-  Stream.unwrap(Effect.map(charged, (caps) => Accounts.chargeModelCall(caps, ...call)))
-
-const chargeTool = <R>(charged: ChargedAccounts<R>, work: Parameters<typeof Accounts.chargeToolCall>[1]) =>
-  Effect.flatMap(charged, (caps) => Accounts.chargeToolCall(caps, work))
-
-const accountsName = `${name}.accounts`
-const refuseAccounts = makeMiddlewareCheck(accountsName, shapes.budgetAccounts)
-
-const answeringFor = <R>(
-  charged: (run: Run) => ChargedAccounts<R>
-): Middleware.Middleware<LedgerError, AccountLedger | R> => {
-  const ended = Attached.make<Run, LedgerFull>()
-  return Middleware.make({
-    name: accountsName,
-    inherit: true,
-    wrapModelCall: (request, next, run) =>
-      Stream.catchTag(chargeModel(charged(run), request, next, run), "LedgerFull", (full) => {
-        if (request.purpose !== "turn") return Stream.fail(Accounts.exhausted(full, run))
-        ended.set(run, full)
-        return Stream.succeed(Accounts.refusedTurn(full))
-      }),
-    afterModel: (run) =>
-      Effect.sync(() => {
-        const full = ended.get(run)
-        return full === undefined ? undefined : Middleware.end(`budget:${Accounts.reachedBy(full).limit}`)
-      }),
-    wrapToolCall: (call, next, run) =>
-      call.wasBegun === true
-        ? next(call)
-        : Effect.catchTag(chargeTool(charged(run), next(call)), "LedgerFull", (full) =>
-            Effect.fail(Accounts.refusal(full))
-          )
-  })
 }

@@ -12,15 +12,20 @@ import {
   type Reservation
 } from "../../core/Ledger.ts"
 import * as Message from "../../core/Message.ts"
+import * as Middleware from "../../core/Middleware.ts"
 import { isModelError, ModelError, type Reason } from "../../core/ModelError.ts"
 import type { Run } from "../../core/Run.ts"
 import { ToolError } from "../../core/ToolError.ts"
 import type { ToolOutput } from "../../core/ToolOutput.ts"
 import { type Prices, totalTokens, type Usage } from "../../core/Usage.ts"
+import * as Attached from "../../support/effect/attached.ts"
 import { jsonTokens, mediaTokens, textTokens } from "../../support/text/tokens.ts"
 
 /** The accounts that pay for a run. */
 export type Caps = Cap | ReadonlyArray<Cap>
+
+/** The accounts of a run, as they are looked up for each call. */
+export type ChargedAccounts<R> = Effect.Effect<Caps, never, R>
 
 /** Estimates are right within about a quarter. */
 const margin = 1.25
@@ -161,14 +166,15 @@ const settle = (reservation: Reservation, actual: Amounts, run: Run): Effect.Eff
  * interrupted, or reports no usage, counts with the whole reservation. A call that the provider refused counts as a
  * call.
  */
-export const chargeModelCall = (
-  caps: Caps,
+const chargeModelCall = <R>(
+  charged: ChargedAccounts<R>,
   request: ModelRequest,
   next: (request: ModelRequest) => Stream.Stream<TurnPart, ModelError>,
   run: Run
-): Stream.Stream<TurnPart, ModelError | LedgerFull | LedgerError, Ledger> =>
+): Stream.Stream<TurnPart, ModelError | LedgerFull | LedgerError, Ledger | R> =>
   Stream.unwrap(
     Effect.gen(function* () {
+      const caps = yield* charged
       const ledger = yield* Ledger
       const reservation = yield* ledger.reserve(caps, wantOf(request, run))
       const used: CallUse = { turns: 0, tokens: 0, cost: 0, isUnknown: false, hasBegun: false }
@@ -187,19 +193,17 @@ export const chargeModelCall = (
 /**
  * Runs a tool call at the expense of accounts. It does not start if an account is full, or the ledger is unreachable.
  */
-export const chargeToolCall = (
-  caps: Caps,
+const chargeToolCall = <R>(
+  charged: ChargedAccounts<R>,
   work: Effect.Effect<ToolOutput, ToolError>
-): Effect.Effect<ToolOutput, ToolError | LedgerFull | LedgerError, Ledger> =>
-  // A started call counts, however it ends: closing the scope keeps it.
-  Effect.andThen(Effect.scoped(Ledger.use((ledger) => ledger.reserve(caps, { toolCalls: 1 }))), work)
+): Effect.Effect<ToolOutput, ToolError | LedgerFull | LedgerError, Ledger | R> =>
+  Effect.flatMap(charged, (caps) =>
+    // A started call counts, however it ends: closing the scope keeps it.
+    Effect.andThen(Effect.scoped(Ledger.use((ledger) => ledger.reserve(caps, { toolCalls: 1 }))), work)
+  )
 
 /** The run's limit that corresponds to an account's. */
-export const reachedBy = ({ limit, max, reserved, used }: LedgerFull) => ({
-  limit: limit === "modelCalls" ? ("rounds" as const) : limit,
-  max,
-  used: used + reserved
-})
+const limitOf = ({ limit }: LedgerFull) => (limit === "modelCalls" ? "rounds" : limit)
 
 /** Describes a full account to a model, without its name, which is for the caller. */
 const isFull = ({ limit, max }: LedgerFull): string => {
@@ -208,11 +212,11 @@ const isFull = ({ limit, max }: LedgerFull): string => {
 }
 
 /** The answer to a tool call that a full account refuses. */
-export const refusal = (full: LedgerFull): ToolError =>
+const refusal = (full: LedgerFull): ToolError =>
   new ToolError({ reason: "Rejected", message: `Not executed: ${isFull(full)}.` })
 
 /** The failure of a side call that a full account refuses. */
-export const exhausted = (full: LedgerFull, run: Run): ModelError =>
+const exhausted = (full: LedgerFull, run: Run): ModelError =>
   new ModelError({
     provider: run.model?.provider ?? run.agent,
     reason: { _tag: "QuotaExhausted" },
@@ -220,7 +224,46 @@ export const exhausted = (full: LedgerFull, run: Run): ModelError =>
   })
 
 /** The turn in place of a model call that a full account refuses. */
-export const refusedTurn = (full: LedgerFull): TurnPart => ({
+const refusedTurn = (full: LedgerFull): TurnPart => ({
   _tag: "TurnDone",
   message: Message.ai(`This was not finished: ${isFull(full)}.`, { source: "budget" })
 })
+
+/** Makes the middleware that fails a run at a full account. */
+export const failAtFull = <R>(
+  name: string,
+  charged: (run: Run) => ChargedAccounts<R>
+): Middleware.Middleware<LedgerError | LedgerFull, Ledger | R> =>
+  Middleware.make({
+    name,
+    inherit: true,
+    wrapModelCall: (request, next, run) => chargeModelCall(charged(run), request, next, run),
+    wrapToolCall: (call, next, run) => (call.wasBegun === true ? next(call) : chargeToolCall(charged(run), next(call)))
+  })
+
+/** Makes the middleware that ends a run at a full account, without another model call. */
+export const endAtFull = <R>(
+  name: string,
+  charged: (run: Run) => ChargedAccounts<R>
+): Middleware.Middleware<LedgerError, Ledger | R> => {
+  const ended = Attached.make<Run, LedgerFull>()
+  return Middleware.make({
+    name,
+    inherit: true,
+    wrapModelCall: (request, next, run) =>
+      Stream.catchTag(chargeModelCall(charged(run), request, next, run), "LedgerFull", (full) => {
+        if (request.purpose !== "turn") return Stream.fail(exhausted(full, run))
+        ended.set(run, full)
+        return Stream.succeed(refusedTurn(full))
+      }),
+    afterModel: (run) =>
+      Effect.sync(() => {
+        const full = ended.get(run)
+        return full === undefined ? undefined : Middleware.end(`budget:${limitOf(full)}`)
+      }),
+    wrapToolCall: (call, next, run) =>
+      call.wasBegun === true
+        ? next(call)
+        : Effect.catchTag(chargeToolCall(charged(run), next(call)), "LedgerFull", (full) => Effect.fail(refusal(full)))
+  })
+}
