@@ -1,4 +1,4 @@
-/** The attempts at a call: what they have at work, and how they wait for a decision. */
+/** The attempts at a call: their work, and their wait for a decision. */
 import * as Effect from "effect/Effect"
 import type { Request } from "../../Approval.ts"
 import type { ToolContext } from "../../ToolContext.ts"
