@@ -1,13 +1,12 @@
 /**
  * Long-term facts: the same on every storage.
  */
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Result, Stream } from "effect"
 import { MemoryStore, Storage } from "effect-deepagents/stores"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { limits } from "../../src/stores/internal/facts.ts"
-import * as Vectors from "../../src/support/store/vectors.ts"
 import { scaled } from "../scale.ts"
 import { asked, Embeddings } from "./embeddings.ts"
 import { name, onAll } from "./places.ts"
@@ -375,81 +374,3 @@ onAll((it) => {
     )
   )
 })
-
-it.effect("nearest of many facts are nearly those of a comparison of all, also after changes", () =>
-  inStore(
-    Effect.fnUntraced(function* (store) {
-      const own = fresh()
-      const { table } = yield* Storage.Storage
-      let seed = 7
-      const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) & 0x7fffffff) / 0x7fffffff - 0.5
-      const shiftVector = (vector: ReadonlyArray<number>, distance: number) =>
-        vector.map((value) => value + random() * distance)
-      // In a narrow cone with clusters, as models make vectors.
-      const clusters = Array.from({ length: 60 }, () =>
-        shiftVector(
-          Array.from({ length: 256 }, () => 1),
-          1
-        )
-      )
-      const facts = Array.from({ length: 4_200 }, (_, at) => ({
-        id: `f${at}`,
-        at,
-        vector: shiftVector(clusters[at % 60] ?? [], 0.5)
-      }))
-      yield* table("facts").put(
-        own,
-        facts.map(({ id, at }) => ({
-          key: id,
-          value: JSON.stringify({ id, text: id, category: at % 10 === 0 ? "a" : "b", at, metadata: {} })
-        }))
-      )
-      yield* table("vectors").put(
-        own,
-        facts.map(({ id, vector }) => ({
-          key: id,
-          value: Vectors.encode(Vectors.unit(vector) ?? new Float32Array())
-        }))
-      )
-      const exact = (wanted: ReadonlyArray<number>, some = facts) => {
-        const cosine = (vector: ReadonlyArray<number>) =>
-          vector.reduce((sum, value, index) => sum + value * (wanted[index] ?? 0), 0) /
-          Math.hypot(...vector) /
-          Math.hypot(...wanted)
-        return some
-          .map(({ id, vector }) => ({ id, similarity: cosine(vector) }))
-          .sort((left, right) => right.similarity - left.similarity)
-          .slice(0, 10)
-      }
-      const idsOf = Effect.map((hits: ReadonlyArray<{ readonly fact: MemoryStore.Fact }>) =>
-        hits.map(({ fact }) => fact.id)
-      )
-      // A vector on the other side, which moves to a query later.
-      const moved = yield* store.add(own, {
-        text: "moved",
-        vector: shiftVector(
-          Array.from({ length: 256 }, () => -1),
-          0.1
-        )
-      })
-      let found = 0
-      for (const { vector } of facts.slice(100, 110)) {
-        const wanted = shiftVector(vector, 0.3)
-        for (const category of [undefined, "b"]) {
-          const ids = yield* idsOf(store.nearest(own, wanted, { category }))
-          const allowed = category === undefined ? facts : facts.filter((fact) => fact.at % 10 !== 0)
-          assert.strictEqual(ids.length, 10)
-          found += exact(wanted, allowed).filter(({ id }) => ids.includes(id)).length
-        }
-      }
-      assert.isAbove(found / 200, 0.98)
-      const wanted = shiftVector(facts[77]?.vector ?? [], 0.3)
-      const [first = "", second] = exact(wanted).map(({ id }) => id)
-      yield* store.remove(own, first)
-      assert.strictEqual((yield* idsOf(store.nearest(own, wanted)))[0], second)
-      assert.notInclude(yield* idsOf(store.nearest(own, wanted)), moved.id)
-      yield* store.add(own, { text: "moved", vector: wanted })
-      assert.strictEqual((yield* idsOf(store.nearest(own, wanted)))[0], moved.id)
-    })
-  ).pipe(Effect.provide(Storage.layerMemory))
-)

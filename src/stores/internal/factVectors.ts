@@ -1,5 +1,6 @@
 /** The vectors of a namespace's facts in memory. Of many, the nearest by signature are compared exactly. */
 import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import { centreOf, costsOf, distanceAt, nearestPlaces, signOf } from "../../support/store/signs.ts"
 import * as Vectors from "../../support/store/vectors.ts"
 
@@ -39,6 +40,7 @@ const signatureOf = (vector: Float32Array, centre: Float32Array) => new Uint8Arr
 export const make = (): FactVectors => {
   const byId = new Map<string, Float32Array>()
   let signatures: Signatures | undefined
+  const turn = Semaphore.makeUnsafe(1)
 
   /** Gives the signatures of vectors of some dimensions, about a centre of at least half of them. */
   const sign = Effect.fnUntraced(function* (dimensions: number) {
@@ -55,9 +57,10 @@ export const make = (): FactVectors => {
     return signed
   })
 
-  /** The facts whose signatures are nearest. A fact that has none yet is among them. */
+  /** The facts whose signatures are nearest. A fact that came since is among them. */
   const selectNearest = Effect.fnUntraced(function* (wanted: Float32Array, count: number, ids: ReadonlyArray<string>) {
-    const { byId: signs, centre } = yield* sign(wanted.length)
+    // Facts that are not signed yet would displace the nearest ones, so a search waits for the signing of another one.
+    const { byId: signs, centre } = yield* turn.withPermit(Effect.uninterruptible(sign(wanted.length)))
     const costs = costsOf(wanted, centre)
     const distances = Uint16Array.from(ids, (id) => {
       const signature = signs.get(id)
