@@ -140,7 +140,7 @@ const makeSearch =
     Effect.gen(function* () {
       const narrowed = narrow(filter, source)
       if (narrowed === "nothing") return "There is no such source. Use rag_list_sources to see them."
-      const search = Retriever.search<M, E, R>(space, cut(query, 4_000, ""), {
+      const search = Retriever.search<M, E, R>(space, query, {
         limit: clamp(top_k, 1, 20),
         filter: narrowed,
         halfLife,

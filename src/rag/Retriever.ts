@@ -15,9 +15,10 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { makeEffectCheck } from "../support/options/check.ts"
+import { headOf } from "../support/text/text.ts"
 import { inContext } from "./Chunk.ts"
 import { embedQuery } from "./internal/embedding.ts"
-import { byScore } from "./internal/entries.ts"
+import { byScore, storable } from "./internal/entries.ts"
 import * as shapes from "./internal/shapes.ts"
 import type { RagError } from "./RagError.ts"
 import type { Embeds, Filter, Hit, Model, Space } from "./RagIndex.ts"
@@ -65,6 +66,11 @@ export interface Options<E = never, R = never> {
 }
 
 const refuseSearch = makeEffectCheck("Retriever.search", shapes.retrieverSearch)
+
+/** The characters of a query that are searched: models refuse long texts, empty ones, and half characters. */
+const mostCharacters = 4_000
+
+const queryOf = (text: string): string => storable(headOf(text, mostCharacters)).trim()
 
 /** The usual constant of reciprocal rank fusion. */
 const constant = 60
@@ -158,7 +164,8 @@ const scoreAt = (scores: ReadonlyArray<number>, index: number): number | undefin
 }
 
 /**
- * Searches by words only. It needs no model, also in a space with vectors. `alpha` has no effect.
+ * Searches by words only. It needs no model, also in a space with vectors. `alpha` has no effect. A blank text finds nothing;
+ * of a long one, the first 4,000 characters count.
  */
 export const words = <E = never, R = never>(
   space: Space,
@@ -167,12 +174,12 @@ export const words = <E = never, R = never>(
 ): Effect.Effect<ReadonlyArray<Passage>, RagError | E, R> =>
   refuseSearch(options) ??
   space
-    .words(text, { limit: boundCount(options.limit) * 2, filter: options.filter })
-    .pipe(Effect.flatMap((worded) => finish(space, text, join([], worded, 0), options)))
+    .words(queryOf(text), { limit: boundCount(options.limit) * 2, filter: options.filter })
+    .pipe(Effect.flatMap((worded) => finish(space, queryOf(text), join([], worded, 0), options)))
 
 /**
  * Searches by words and by vectors, twice as many hits as asked for from each. A space without a model is searched by
- * words, and needs no embedding model.
+ * words, and needs no embedding model. A blank text finds nothing; of a long one, the first 4,000 characters count.
  */
 export const search = <M extends Model | undefined, E = never, R = never>(
   space: Space<M>,
@@ -184,15 +191,16 @@ export const search = <M extends Model | undefined, E = never, R = never>(
     const { alpha = 0.5, filter } = options
     const weight = space.model === undefined ? 0 : Number.isNaN(alpha) ? 0.5 : Math.min(Math.max(0, alpha), 1)
     const limit = boundCount(options.limit) * 2
-    const nearest = Effect.flatMap(embedQuery(space, text), (vector) =>
+    const query = queryOf(text)
+    const nearest = Effect.flatMap(query === "" ? Effect.undefined : embedQuery(space, query), (vector) =>
       vector === undefined ? Effect.succeed([]) : space.nearest(vector, { limit, filter })
     )
     const [near, worded] = yield* Effect.all(
       [
         weight === 0 ? Effect.succeed([]) : nearest,
-        weight === 1 ? Effect.succeed([]) : space.words(text, { limit, filter })
+        weight === 1 ? Effect.succeed([]) : space.words(query, { limit, filter })
       ],
       { concurrency: 2 }
     )
-    return yield* finish(space, text, join(near, worded, weight), options)
+    return yield* finish(space, query, join(near, worded, weight), options)
   })

@@ -1,10 +1,11 @@
 /** Searches join words and vectors, and explain each score. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted, Stream } from "effect"
 import {
   Chunker,
   EmbeddingCache,
   HashingEmbedding,
+  Indexer,
   MemoryIndex,
   RagIndex,
   Rerank,
@@ -83,6 +84,49 @@ describe("search", () => {
       const failing: Rerank.Reranker<string> = () => Effect.fail("away")
       const error = yield* Effect.flip(Retriever.search(space, "leave", { rerank: failing }))
       expect(error).toBe("away")
+    }).pipe(Effect.provide(layers))
+  )
+
+  it.effect("finds nothing for a blank text, and sends models neither empty, endless nor half texts", () =>
+    Effect.gen(function* () {
+      const space = yield* filled
+      const asked: Array<string> = []
+      const model = yield* EmbeddingModel.EmbeddingModel
+      const strict = yield* EmbeddingModel.make({
+        embedMany: ({ inputs }) => {
+          asked.push(...inputs)
+          return Effect.map(model.embedMany(inputs), ({ embeddings }) => ({
+            usage: { inputTokens: undefined },
+            results: embeddings.map(({ vector }) => [...vector])
+          }))
+        }
+      })
+      const rerank: Rerank.Reranker = (query, passages) => {
+        asked.push(query)
+        return Effect.succeed(passages.map((passage) => (passage.includes("leave") ? 1 : 0)))
+      }
+      const find = (text: string) =>
+        Effect.provideService(Retriever.search(space, text, { rerank }), EmbeddingModel.EmbeddingModel, strict)
+      for (const blank of ["", " \n\t", "\u3000"]) {
+        expect(yield* find(blank)).toEqual([])
+        expect(yield* Retriever.words(space, blank)).toEqual([])
+      }
+      expect(asked).toEqual([])
+      for (const text of [
+        `days of leave ${"x ".repeat(500_000)}`,
+        "leave \uD800",
+        `leave ${"👩".repeat(2_000)}`,
+        "\0leave"
+      ]) {
+        expect((yield* find(text))[0]?.chunk.document).toMatch(/^leave/)
+      }
+      expect(asked).toHaveLength(8)
+      expect(asked.every((one) => one.length <= 4_000 && one.isWellFormed() && !one.includes("\0"))).toBe(true)
+      yield* Indexer.run(space, Stream.make({ id: "half", text: "A half \uDC00 character." })).pipe(
+        Stream.runDrain,
+        Effect.provideService(EmbeddingModel.EmbeddingModel, strict)
+      )
+      expect(asked.at(-1)).toContain("A half \uFFFD character.")
     }).pipe(Effect.provide(layers))
   )
 

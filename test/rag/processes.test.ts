@@ -92,6 +92,30 @@ describe("processes", () => {
     120_000
   )
 
+  it.live(
+    "searches find whole documents while another process replaces them",
+    () =>
+      Effect.gen(function* () {
+        const file = makeFile()
+        yield* index(file, "a", 0)
+        const space = yield* RagIndex.RagIndex.use((one) => one.space("a", HashingEmbedding.model())).pipe(
+          Effect.provide(yield* Layer.build(layerOf(file)))
+        )
+        const read = Effect.map(space.around("d0::0", { below: 50 }), (hits) => hits.map(({ chunk }) => chunk.text))
+        const before = yield* read
+        const writing = yield* Effect.forkChild(index(file, "a", 1))
+        for (let reads = 0; writing.pollUnsafe() === undefined; reads++) {
+          const texts = yield* read
+          expect(texts.slice(1)).toEqual(before.slice(1))
+          expect(texts[0]?.replace("aonly 1", "aonly 0")).toBe(before[0])
+          if (reads % 20 === 0) expect(yield* Retriever.words(space, "aonly topic7", { limit: 50 })).toHaveLength(50)
+          yield* Effect.sleep("1 millis")
+        }
+        expect((yield* read)[0]).toContain("aonly 1")
+      }).pipe(Effect.scoped),
+    60_000
+  )
+
   it.live("follows what other connections store and remove", () =>
     Effect.gen(function* () {
       const file = makeFile()

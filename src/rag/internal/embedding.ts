@@ -4,6 +4,7 @@ import { EmbeddingModel } from "effect/ai/EmbeddingModel"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Embeds, Model, Space } from "../RagIndex.ts"
+import { storable } from "./entries.ts"
 
 type Vectors = ReadonlyArray<ReadonlyArray<number>>
 
@@ -16,7 +17,8 @@ const embed = <M extends Model | undefined>(
   if (model === undefined) return Effect.undefined
   const vectors = EmbeddingModel.use((service) =>
     Effect.map(
-      Effect.forEach(Arr.chunksOf(textsFor(model), 256), (texts) => service.embedMany(texts)),
+      // Servers refuse half characters.
+      Effect.forEach(Arr.chunksOf(textsFor(model).map(storable), 256), (texts) => service.embedMany(texts)),
       (answers) => answers.flatMap(({ embeddings }) => embeddings.map(({ vector }) => vector))
     )
   )
