@@ -68,6 +68,15 @@ layer(NodeScripts.layer())("a script", (it) => {
     })
   )
 
+  it.effect("does each task of `parallel`, whatever its concurrency", () =>
+    Effect.gen(function* () {
+      for (const concurrency of ["NaN", "0", "-1", "'x'", "0.5", "1", "2", "Infinity"]) {
+        const source = `return await parallel([() => tools.a({}), () => tools.b({})], { concurrency: ${concurrency} })`
+        assert.deepStrictEqual(yield* run(source), ["a {}", "b {}"], concurrency)
+      }
+    })
+  )
+
   it.effect("has the chance and the clock that it was begun with", () =>
     Effect.gen(function* () {
       const source = "return [Math.random(), Date.now(), new Date().toISOString(), new Date(0).getTime()]"

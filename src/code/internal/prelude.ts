@@ -100,7 +100,8 @@ define("parallel", async (tasks, { concurrency = Infinity } = {}) => {
     }
   }
   const workers = []
-  for (let at = 0; at < Math.min(concurrency, all.length); at++) workers.push(work())
+  const most = concurrency >= 1 ? concurrency : 1
+  for (let at = 0; at < Math.min(most, all.length); at++) workers.push(work())
   for (const one of workers) await one
   return results
 })

@@ -111,20 +111,22 @@ export const fromSchema = <A>(source: Schema.ConstraintCodec<A, unknown>): Decod
 
 /**
  * Makes a decoder from a JSON Schema. The tool itself checks what the importer can't express, so a foreign schema never
- * makes a tool unusable. Patterns are ignored, since a hostile pattern could hang the run.
+ * makes a tool unusable. Patterns are ignored, since a hostile pattern could hang the run, and so are the rules of a
+ * schema that is too deep or too large.
  */
 export const fromJsonSchema = (jsonSchema: JsonObject): Decoder<JsonObject> => {
-  if (isEndless(jsonSchema)) return checking(jsonSchema, Schema.JsonObject)
-  const { $defs, ...schema } = withUsableValues(jsonSchema)
-  const definitions: { [name: string]: JsonSchema.JsonSchema } = {}
-  if (isObject($defs))
-    for (const [name, definition] of Object.entries($defs)) if (isObject(definition)) definitions[name] = definition
-  const imported = Result.try(() =>
-    SchemaRepresentation.fromJsonSchemaDocument(
+  // A schema that is too deep overflows the stack.
+  const imported = Result.try(() => {
+    if (isEndless(jsonSchema)) return undefined
+    const { $defs, ...schema } = withUsableValues(jsonSchema)
+    const definitions: { [name: string]: JsonSchema.JsonSchema } = {}
+    if (isObject($defs))
+      for (const [name, definition] of Object.entries($defs)) if (isObject(definition)) definitions[name] = definition
+    return SchemaRepresentation.fromJsonSchemaDocument(
       { dialect: "draft-2020-12", schema, definitions },
       { patterns: "ignore" }
     )
-  )
-  if (Result.isFailure(imported)) return checking(jsonSchema, Schema.JsonObject)
+  })
+  if (Result.isFailure(imported) || imported.success === undefined) return checking(jsonSchema, Schema.JsonObject)
   return checking(jsonSchema, Schema.make<Schema.Codec<unknown>>(imported.success.ast))
 }

@@ -10,29 +10,31 @@ const alternativesOf = (schema: JsonObject, root: JsonObject): ReadonlyArray<Jso
   return target === undefined ? lists : [...lists, target]
 }
 
+/** More schemas for one value take too long to look at. Ten references to two schemas each are a thousand. */
+const maxAlternatives = 10_000
+
 /**
- * Tells whether a JSON Schema leads back to itself without a step into the value (`A` is `A` or a string): a decoder of
- * it never comes to an end.
+ * Tells whether a decoder of a JSON Schema never comes to an end, or would take too long. It leads back to itself without a
+ * step into the value (`A` is `A` or a string), or its references multiply.
  */
 export const isEndless = (root: JsonObject): boolean => {
-  const finite = new Set<JsonObject>()
-  const open = new Set<JsonObject>()
-  /** Visits a schema and its alternatives for the same value. */
-  const visit = (schema: Json): boolean => {
-    if (!isObject(schema) || finite.has(schema)) return false
-    if (open.has(schema)) return true
-    open.add(schema)
-    const hasCycle = alternativesOf(schema, root).some(visit)
-    open.delete(schema)
-    finite.add(schema)
-    return hasCycle
+  const counts = new Map<JsonObject, number>()
+  /** Counts a schema and its alternatives for the same value: without end for a circle. */
+  const count = (schema: Json): number => {
+    if (!isObject(schema)) return 0
+    const known = counts.get(schema)
+    if (known !== undefined) return known
+    counts.set(schema, Infinity)
+    const all = alternativesOf(schema, root).reduce((sum: number, one) => sum + count(one), 1)
+    counts.set(schema, all)
+    return all
   }
   const todo: Array<Json> = [root]
   const seen = new Set<Json>()
   for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
     if (typeof next !== "object" || next === null || seen.has(next)) continue
     seen.add(next)
-    if (visit(next)) return true
+    if (isObject(next) && count(next) > maxAlternatives) return true
     todo.push(...Object.values(next))
   }
   return false

@@ -3,6 +3,7 @@ import type * as JsonSchema from "effect/JsonSchema"
 import * as Schema from "effect/Schema"
 import { pathOf } from "../../support/json/jsonSchema.ts"
 import { isObject, type Json, type JsonObject } from "../Json.ts"
+import { maxDepth } from "./jsonTree.ts"
 
 /** `Schema.Struct({})` accepts anything but `null`; its author means an object. */
 const isEmptyStruct = ({ not }: JsonObject): boolean =>
@@ -23,16 +24,18 @@ const mendNode = (schema: JsonObject): JsonObject => {
 const data = new Set(["enum", "const", "default", "examples"])
 const named = new Set(["properties", "patternProperties", "$defs"])
 
-/** Changes a schema and the schemas in it, the inner ones first. */
-const changeAll = (schema: Json, change: (node: JsonObject) => JsonObject): Json => {
-  if (Array.isArray(schema)) return schema.map((one) => changeAll(one, change))
+/** Changes a schema and the schemas in it, the inner ones first. A schema that is too deep stays as it is below. */
+const changeAll = (schema: Json, change: (node: JsonObject) => JsonObject, depth = 0): Json => {
+  if (depth > maxDepth) return schema
+  const visit = (inner: Json): Json => changeAll(inner, change, depth + 1)
+  if (Array.isArray(schema)) return schema.map(visit)
   if (!isObject(schema)) return schema
   return change(
     Object.fromEntries(
       Object.entries(schema).map(([key, value]) => {
         if (data.has(key)) return [key, value]
-        if (!named.has(key) || !isObject(value)) return [key, changeAll(value, change)]
-        return [key, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, changeAll(one, change)]))]
+        if (!named.has(key) || !isObject(value)) return [key, visit(value)]
+        return [key, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, visit(one)]))]
       })
     )
   )
