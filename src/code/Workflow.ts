@@ -114,7 +114,7 @@ export class WorkflowStopped extends TaggedError<WorkflowStopped>()("WorkflowSto
     const flight = this.inFlight.length === 0 ? "" : ` (${names}${more})`
     const goOn =
       this.continues === undefined
-        ? "\nGive its thread another input to go on: what is finished stays finished."
+        ? "\nGive it another input, on its thread, to go on: what is finished stays finished."
         : this.continues === ""
           ? ""
           : `\nCall it again with the whole script, corrected where it was wrong, and "continues": "${this.continues}": what is finished stays finished.`

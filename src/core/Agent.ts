@@ -111,8 +111,11 @@ const checkResume = check(shapes.agentResume)
 const definitionOf = (agent: Agent<unknown, unknown, unknown>): Definition => agent[TypeId].definition
 
 /** The names of the tools of an agent and of its sub-agents. */
-export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> =>
-  reachOf(agent[TypeId].definition)
+export const toolNames = (agent: Agent<unknown, unknown, unknown>): ReadonlySet<string> => reachOf(definitionOf(agent))
+
+/** Tells whether an agent is a program whose records outlive its inputs (`keeps` of `Agent.program`). */
+export const keepsRecords = (agent: Agent<unknown, unknown, unknown>): boolean =>
+  definitionOf(agent).program?.keeps === true
 
 /**
  * An agent before it runs: its fixed tools, its limits, and the `problem` that would fail its runs with `InvalidAgent`.

@@ -68,7 +68,7 @@ layer(NodeScripts.layer())("a script", (it) => {
     })
   )
 
-  it.effect("does each task of `parallel`, whatever its concurrency", () =>
+  it.effect("does each task of `parallel` at any concurrency", () =>
     Effect.gen(function* () {
       for (const concurrency of ["NaN", "0", "-1", "'x'", "0.5", "1", "2", "Infinity"]) {
         const source = `return await parallel([() => tools.a({}), () => tools.b({})], { concurrency: ${concurrency} })`
@@ -221,7 +221,7 @@ layer(NodeScripts.layer())("a script", (it) => {
     )
   )
 
-  it.effect("ends, whatever it computes, allocates or waits for", () =>
+  it.effect("ends at a limit of time, memory or calls", () =>
     Effect.forEach(
       sampled(hangs),
       (source) =>

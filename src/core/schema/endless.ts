@@ -22,8 +22,8 @@ export const isEndless = (root: JsonObject): boolean => {
   /** Counts a schema and its alternatives for the same value: without end for a circle. */
   const count = (schema: Json): number => {
     if (!isObject(schema)) return 0
-    const known = counts.get(schema)
-    if (known !== undefined) return known
+    const counted = counts.get(schema)
+    if (counted !== undefined) return counted
     counts.set(schema, Infinity)
     const all = alternativesOf(schema, root).reduce((sum: number, one) => sum + count(one), 1)
     counts.set(schema, all)

@@ -8,6 +8,7 @@ import * as Agent from "../../../core/Agent.ts"
 import { isTerminal } from "../../../core/AgentEvent.ts"
 import type { AgentResult } from "../../../core/AgentResult.ts"
 import * as Checkpoint from "../../../core/Checkpoint.ts"
+import { Journal } from "../../../core/Journal.ts"
 import type { Message } from "../../../core/Message.ts"
 import { CurrentRun } from "../../../core/Run.ts"
 import { ToolContext } from "../../../core/ToolContext.ts"
@@ -17,6 +18,7 @@ import { type Ask, type TaskEnd, type Session, type Worker } from "../../Backgro
 import type { Fork } from "../../Subagents.ts"
 import { withoutOpenTurn } from "../handoffs.ts"
 import { Beside } from "../ledger.ts"
+import { makeJournal } from "./memory.ts"
 
 type AnyAgent = Agent.Agent<unknown, unknown, unknown>
 
@@ -34,8 +36,12 @@ const endingOf = (result: AgentResult<unknown>): TaskEnd =>
       }
     : { status: "completed", text: result.text === "" ? "The sub-agent ended without an answer." : result.text }
 
-/** One task of a local agent: its runs, each with the result of the last one. */
+/** The thread of a task in its own journal. */
+const inThread = { threadId: "task" }
+
+/** One task of a local agent: its runs, each with the result of the last one, or all on one thread that keeps records. */
 const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: Context.Context<never>): Session => {
+  const journal = Agent.keepsRecords(agent) ? makeJournal() : undefined
   let last: AgentResult<unknown> | undefined
   let current: Agent.Handle<unknown, unknown> | undefined
   let earlierUsage: Usage = zero
@@ -72,22 +78,29 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
       ),
       Effect.flatMap(({ result, undelivered }) =>
         undelivered.length > 0 && result.stopReason !== "suspended"
-          ? work(undelivered, { history: result.messages, state: result.state })
+          ? work(undelivered, journal === undefined ? { history: result.messages, state: result.state } : inThread)
           : Effect.succeed(endingOf(result))
       )
     )
 
   const startRun = (ask: Ask): Effect.Effect<TaskEnd, unknown, unknown> => {
-    const then = last === undefined ? { history } : { history: last.messages, state: last.state }
+    const then =
+      journal !== undefined
+        ? inThread
+        : last === undefined
+          ? { history }
+          : { history: last.messages, state: last.state }
+    const checkpoint = journal === undefined ? last : undefined
+    const onThread = journal === undefined ? {} : inThread
     switch (ask._tag) {
       case "Start":
         return work(ask.description, then)
       case "Message":
         return work(ask.text, then)
       case "Decisions":
-        return work(Checkpoint.resume(last, { decisions: ask.decisions }), {})
+        return work(Checkpoint.resume(checkpoint, { decisions: ask.decisions }), onThread)
       case "Resume":
-        return work(Checkpoint.resume(last), {})
+        return work(Checkpoint.resume(checkpoint), onThread)
     }
   }
 
@@ -97,7 +110,10 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
         Effect.suspend(() => startRun(ask)).pipe(
           Effect.catch((error) => Effect.succeed<TaskEnd>({ status: "failed", text: fromUnknown(error).message })),
           // The agent gets the services of the task's start, whoever sends later messages.
-          (effect) => Effect.updateContext(effect as Effect.Effect<TaskEnd>, () => context)
+          (effect) =>
+            Effect.updateContext(effect as Effect.Effect<TaskEnd>, () =>
+              journal === undefined ? context : Context.add(context, Journal, journal)
+            )
         )
       ),
     steer: (message) =>
@@ -111,6 +127,7 @@ const makeSession = (agent: AnyAgent, history: ReadonlyArray<Message>, context: 
       ),
     cancel: Effect.void,
     usage: () => add(earlierUsage, spending),
+    keepsWork: journal !== undefined,
     kept: () => undefined
   }
 }

@@ -270,7 +270,8 @@ export const make = Effect.fnUntraced(function* (limits: Limits) {
         }
         const { status } = entry.task
         if (status === "suspended") return yield* notPossible("It waits for a decision of a person, not for a message.")
-        if (status !== "completed") return yield* notPossible(`It is ${status} and can't go on. Start a new one.`)
+        const canContinue = status === "completed" || (status === "failed" && entry.session.keepsWork === true)
+        if (!canContinue) return yield* notPossible(`It is ${status} and can't go on. Start a new one.`)
         return yield* nextTurn(entry, { _tag: "Message", text: message })
       })
     )

@@ -103,6 +103,8 @@ export interface Session {
   readonly cancel: Effect.Effect<void, TaskError>
   readonly usage: () => Usage | undefined
   readonly kept: () => Json | undefined
+  /** True if a message continues it after a failure: its finished work is kept. Default: `false`. */
+  readonly keepsWork?: boolean | undefined
   /** The time after which a turn of it is stopped; infinite for work with limits of its own. Default: the service's. */
   readonly maxDuration?: Duration.Input | undefined
 }
@@ -119,7 +121,7 @@ export interface Service {
   readonly adopt: (task: Task, session: Session) => Effect.Effect<Task, TaskError>
   /** Returns a task; with `wait`, at its end or after so many milliseconds. */
   readonly check: (key: string, wait?: number) => Effect.Effect<Task, TaskError>
-  /** Sends a message to a running task, or continues a completed one. */
+  /** Sends a message to a running task, or continues a completed one. A failed one continues if it keeps its work. */
   readonly update: (key: string, message: string) => Effect.Effect<Task, TaskError>
   readonly cancel: (key: string) => Effect.Effect<Task, TaskError>
   /** Decides some or all pending requests of a suspended task. It is for people: no tool of a model does it. */

@@ -148,6 +148,7 @@ const makeSession = (
       isCancelled = true
     }),
     usage: () => usage,
+    keepsWork: true,
     kept: () => record,
     // Its own limits end it.
     maxDuration: Duration.infinity
