@@ -32,7 +32,7 @@ import * as Stream from "effect/Stream"
 import { decode as decodeEvent } from "../core/AgentEvent.ts"
 import { Decision, Request } from "../core/Approval.ts"
 import type { Block } from "../core/Content.ts"
-import { makeId } from "../core/Message.ts"
+import * as Message from "../core/Message.ts"
 import { TaggedError } from "../support/effect/taggedError.ts"
 import { readBeginning } from "../support/http/body.ts"
 import { describe } from "../support/http/describe.ts"
@@ -100,10 +100,23 @@ const Offers = Schema.Struct({
   agents: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optionalKey(Schema.String) })),
   models: Schema.optionalKey(Schema.Array(Schema.String)),
   modes: Schema.optionalKey(Schema.Array(Schema.String)),
-  thinking: Schema.optionalKey(Schema.Array(Schema.String))
+  thinking: Schema.optionalKey(Schema.Array(Schema.String)),
+  files: Schema.optionalKey(Schema.Boolean)
 })
 
 const Status = Schema.Struct({ state: State, pending: Schema.Array(Request), position: Position })
+
+const History = Schema.Struct({
+  messages: Schema.Array(Schema.Struct({ entry: Schema.String, message: Schema.Unknown })),
+  next: Schema.optionalKey(Schema.NullOr(Schema.String))
+})
+
+/** Stored messages, the oldest first, with their entries. A message of a later version of the server is `undefined`. */
+export interface History {
+  readonly messages: ReadonlyArray<{ readonly entry: string; readonly message: Message.Message | undefined }>
+  /** The `before` of the page before this one; `undefined` for the first page of the thread. */
+  readonly next: string | undefined
+}
 
 const Acceptance = Schema.Struct({ runId: Schema.String, position: Position, isNew: Schema.Boolean })
 
@@ -130,7 +143,7 @@ type Reply<A> = Effect.Effect<A, ServerClientError>
 
 /** The operations of a server, by the names of `Server.Runs`. */
 export interface ServerClient {
-  /** The agents of the server, and the models, modes and levels of thinking to choose from. */
+  /** The agents of the server, the models, modes and levels of thinking to choose from, and whether it shows files. */
   readonly offers: Reply<typeof Offers.Type>
   /** Lists the threads of the tenant, the last changed first. */
   readonly threads: (options?: {
@@ -142,6 +155,22 @@ export interface ServerClient {
     readonly cursor?: string | undefined
   }) => Reply<typeof Threads.Type>
   readonly status: (thread: string) => Reply<typeof Status.Type>
+  /** Gives the last stored messages, or those up to the `next` of a later page. */
+  readonly history: (
+    thread: string,
+    options?: {
+      /** The most messages, up to 1,000. Default: 100. */
+      readonly limit?: number | undefined
+      /** The `next` of the page behind. Default: the last page. */
+      readonly before?: string | undefined
+    }
+  ) => Reply<History>
+  /** Makes a new thread from the entries up to `entry`, the end of a turn, or from all. Returns its id. */
+  readonly fork: (thread: string, entry?: string) => Reply<string>
+  /** Goes back to the end of a turn; `null` is the beginning. Later entries stay as a branch. Fails while a run is at work. */
+  readonly rewind: (thread: string, entry: string | null) => Reply<void>
+  /** Gives the bytes of a file of the thread; `undefined` if it is missing, or the server shows no files. */
+  readonly file: (thread: string, path: string) => Reply<Uint8Array | undefined>
   readonly start: (thread: string, input: Start) => Reply<typeof Acceptance.Type>
   readonly decide: (thread: string, decisions: ReadonlyArray<Decision>) => Reply<typeof Acceptance.Type>
   readonly steer: (thread: string, input: Input) => Reply<void>
@@ -213,11 +242,27 @@ const refusalOf = (text: string, answered: number): ServerClientError => {
 const isPassing = ({ reason, status = 0 }: ServerClientError): boolean =>
   reason === "Unreachable" || (reason === "Refused" && (status === 408 || status === 429 || status >= 500))
 
-/** Reads the text of an answer. */
-const readText = (host: string, response: HttpClientResponse) =>
+/** Reads the bytes of an answer. */
+const readBytes = (host: string, response: HttpClientResponse) =>
   readBeginning(response, most.answer).pipe(
     Effect.mapError(toError(host)),
-    Effect.flatMap(({ bytes, isWhole }) => (isWhole ? Effect.succeed(new TextDecoder().decode(bytes)) : misread))
+    Effect.flatMap(({ bytes, isWhole }) => (isWhole ? Effect.succeed(bytes) : misread))
+  )
+
+/** Reads the text of an answer. */
+const readText = (host: string, response: HttpClientResponse) =>
+  Effect.map(readBytes(host, response), (bytes) => new TextDecoder().decode(bytes))
+
+/** Reads stored messages. */
+const readHistory = ({ messages, next }: typeof History.Type): Effect.Effect<History> =>
+  Effect.map(
+    Effect.forEach(messages, ({ entry, message }) =>
+      Effect.map(Effect.exit(Message.decode(message)), (decoded) => ({
+        entry,
+        message: Exit.isSuccess(decoded) ? decoded.value : undefined
+      }))
+    ),
+    (decoded) => ({ messages: decoded, next: next ?? undefined })
   )
 
 const Reset = Schema.fromJsonString(Schema.Struct({ to: Schema.Literals(["beginning", "checkpoint"]) }))
@@ -308,17 +353,24 @@ export const make = Effect.fnUntraced(function* (
     withoutRedirects
   )
 
-  const ask = Effect.fnUntraced(function* <A>(
-    schema: Schema.ConstraintDecoder<A>,
-    request: HttpClientRequest.HttpClientRequest
-  ) {
-    const text = yield* Effect.flatMap(send(request), (response) => readText(host, response)).pipe(
+  /** Sends a request, and reads the whole answer. */
+  const receive = <A>(
+    request: HttpClientRequest.HttpClientRequest,
+    read: (host: string, response: HttpClientResponse) => Effect.Effect<A, ServerClientError>
+  ) =>
+    Effect.flatMap(send(request), (response) => read(host, response)).pipe(
       Effect.timeoutOrElse({
         duration: patience.answer,
         orElse: () => Effect.fail(makeError("Unreachable", `The server at ${host} did not answer in time.`))
       }),
       Effect.scoped
     )
+
+  const ask = Effect.fnUntraced(function* <A>(
+    schema: Schema.ConstraintDecoder<A>,
+    request: HttpClientRequest.HttpClientRequest
+  ) {
+    const text = yield* receive(request, readText)
     const json = decodeJson(text === "" ? "null" : text)
     const value = Exit.isSuccess(json) ? Schema.decodeUnknownResult(schema)(json.value) : undefined
     return value !== undefined && Result.isSuccess(value) ? value.success : yield* misread
@@ -387,7 +439,23 @@ export const make = Effect.fnUntraced(function* (
       return ask(Threads, get(`/threads?${query}`))
     },
     status: (thread) => askThread(Status, thread, "state"),
-    start: (thread, { id = makeId(), ...input }) => askThread(Acceptance, thread, "runs", { ...defined(input), id }),
+    history: (thread, { before, limit = 100 } = {}) => {
+      const query = new URLSearchParams(defined({ limit: String(limit), before }))
+      return Effect.flatMap(askThread(History, thread, `history?${query}`), readHistory)
+    },
+    fork: (thread, entry) =>
+      Effect.map(askThread(Schema.Struct({ id: Schema.String }), thread, "fork", defined({ entry })), ({ id }) => id),
+    rewind: (thread, entry) => Effect.asVoid(askThread(Schema.Unknown, thread, "rewind", { entry })),
+    file: (thread, path) =>
+      pathOf(thread, `files/content?${new URLSearchParams({ path })}`).pipe(
+        Effect.flatMap((address) => receive(get(address), readBytes)),
+        Effect.catchIf(
+          ({ status }) => status === 404,
+          () => Effect.undefined
+        )
+      ),
+    start: (thread, { id = Message.makeId(), ...input }) =>
+      askThread(Acceptance, thread, "runs", { ...defined(input), id }),
     decide: (thread, decisions) =>
       askThread(Acceptance, thread, "decisions", { decisions: encodeDecisions(decisions) }),
     steer: (thread, input) => Effect.asVoid(askThread(Schema.Null, thread, "steer", { input })),

@@ -34,7 +34,10 @@ const textOf = (bytes: Uint8Array): string | undefined => {
   return text.length > comparable || /[\uFFFD\0]/.test(text) ? undefined : text.replaceAll("\r\n", "\n")
 }
 
-const bytesOf = (backend: Backend.Service, path: string) =>
+/** The part of a backend that is read. */
+type Files = Pick<Backend.Service, "download">
+
+const bytesOf = (backend: Files, path: string) =>
   Effect.map(backend.download([path]), ([file]) => (file?.ok === true ? file.value : undefined))
 
 /** Edits a copy of a file in memory, as the tool would. `undefined` if it would not. */
@@ -48,7 +51,7 @@ const editCopy = Effect.fnUntraced(function* (path: string, bytes: Uint8Array, r
 
 /** Gives the change of a call that edits or writes a file; `undefined` for other calls, and for files that are no plain text. */
 export const ofCall = Effect.fnUntraced(function* (
-  backend: Backend.Service,
+  backend: Files,
   call: Pick<Request, "arguments" | "editsFiles">
 ): Effect.fn.Return<Change | undefined, BackendError> {
   const { content, file_path: path, new_string: to, old_string: from, replace_all: isAll } = call.arguments

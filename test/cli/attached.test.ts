@@ -4,9 +4,16 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer, Schema } from "effect"
+import { Agent, Message, Tool } from "effect-deepagents"
+import { MemoryBackend } from "effect-deepagents/backends"
+import { HumanInTheLoop } from "effect-deepagents/middleware"
+import { Server } from "effect-deepagents/server"
+import { MemorySessions } from "effect-deepagents/sessions"
+import { Storage } from "effect-deepagents/stores"
+import { TestChatModel } from "effect-deepagents/testing"
 import { bundle } from "../bundle.ts"
-import { ask } from "../server/door.ts"
+import { ask, serve } from "../server/door.ts"
 import { makeFolder, opener, type Program } from "./program.ts"
 
 let file: string
@@ -54,6 +61,8 @@ const attach = (args: ReadonlyArray<string>, env: Record<string, string> = {}) =
 
 const until = (program: Program, wanted: string | ((text: string) => boolean)) =>
   Effect.promise(() => program.until(wanted))
+
+const stores = Layer.merge(MemorySessions.layer, Storage.layerMemory)
 
 const ready = "/ commands"
 
@@ -111,8 +120,8 @@ describe("deepagents attach", { timeout: 120_000 }, () => {
       assert.strictEqual(yield* Effect.promise(() => ada.ended), 0)
       bob.type("!rm -rf /\r")
       yield* until(bob, "would run this on your machine")
-      bob.type("/rewind\r")
-      yield* until(bob, "There is no /rewind here")
+      bob.type("/undo\r")
+      yield* until(bob, "There is no /undo here")
       bob.type("/threads\r")
       yield* until(bob, "go over to …")
       const before = count(bob, "This is round 3,")
@@ -121,6 +130,87 @@ describe("deepagents attach", { timeout: 120_000 }, () => {
       yield* until(bob, (text) => text.split("This is round 3,").length - 1 > before)
       yield* kill(second.child)
     }).pipe(Effect.scoped)
+  )
+
+  it.live("goes back, goes over to a copy, and shows the change of an edit as a diff", () =>
+    Effect.gen(function* () {
+      const edit = Tool.make("edit_file", {
+        description: "Edits a file",
+        parameters: { file_path: Schema.String, old_string: Schema.String, new_string: Schema.String },
+        annotations: { editsFiles: true },
+        execute: () => Effect.succeed("edited")
+      })
+      const helper = Agent.make({
+        name: "helper",
+        prompt: "",
+        tools: [edit],
+        middleware: [HumanInTheLoop.make({ tools: { edit_file: true } })]
+      })
+      const model = TestChatModel.reactive(({ messages }) => {
+        const last = messages.at(-1)
+        if (last?.role !== "human") return "It is edited."
+        const count = messages.filter(({ role }) => role === "human").length
+        const args = { file_path: "/notes.md", old_string: "two", new_string: "zwei" }
+        return Message.text(last) === "edit"
+          ? TestChatModel.calls([{ name: "edit_file", arguments: args }])
+          : `You said ${Message.text(last)}, of ${count}.`
+      })
+      const runs = Server.layer({ helper }).pipe(Layer.provide(model))
+      const files = () => MemoryBackend.make({ files: { "/notes.md": "one\ntwo\nthree\n" } })
+      const url = yield* serve(runs, { files })
+      const env = { DEEPAGENTS_ATTACH_TOKEN: "token-of-ada" }
+      const say = Effect.fnUntraced(function* (program: Program, words: string, answer: string) {
+        yield* Effect.promise(() => program.draft((text) => text.includes(ready)))
+        program.type(`${words}\r`)
+        yield* until(program, answer)
+      })
+      const countMessages = (thread: string) =>
+        Effect.map(ask(`${url}/threads/${thread}/history`), (history) => history.at("messages", "length"))
+      const ada = attach([url], env)
+      yield* until(ada, ready)
+      yield* say(ada, "/rewind", "Nothing was said yet")
+      yield* say(ada, "alpha", "You said alpha, of 1.")
+      yield* say(ada, "beta", "You said beta, of 2.")
+      const thread = String((yield* ask(`${url}/threads`)).at("threads", 0, "id"))
+      const bob = attach([url, thread], env)
+      yield* until(bob, "You said beta, of 2.")
+      yield* say(ada, "/rewind", "go back to before")
+      ada.type("\r")
+      yield* until(ada, "back to before: beta")
+      yield* until(bob, "The conversation was changed elsewhere")
+      assert.strictEqual(yield* countMessages(thread), 2)
+      // Its words are in the draft.
+      yield* Effect.promise(() => ada.draft((text) => text.includes("beta")))
+      ada.type(" again\r")
+      yield* until(ada, "You said beta again, of 2.")
+      assert.notInclude(ada.text(), "changed elsewhere")
+      yield* say(ada, "/rewind 7", "There is no turn 7; there are 2")
+      yield* say(ada, "/fork 2", "a copy of the thread")
+      yield* Effect.promise(() => ada.draft((text) => text.includes("beta again")))
+      ada.type("\r")
+      yield* until(ada, (text) => text.split("You said beta again, of 2.").length === 3)
+      yield* say(ada, "/fork", "the other one is")
+      yield* until(ada, (text) => text.split("a copy of the thread").length === 3)
+      assert.strictEqual((yield* ask(`${url}/threads`)).at("threads", "length"), 3)
+      assert.strictEqual(yield* countMessages(thread), 4)
+      const others = yield* Layer.build(Layer.fresh(stores))
+      const isolated = attach([yield* Effect.provideContext(serve(runs), others)], env)
+      yield* until(isolated, ready)
+      yield* say(ada, "edit", "wants to call edit_file")
+      yield* say(isolated, "edit", "wants to call edit_file")
+      // Without the files of the server, the change is known by the call alone.
+      for (const [program, context] of [
+        [ada, true],
+        [isolated, false]
+      ] as const) {
+        assert.match(program.text(), /-two\s+\+zwei/)
+        assert.strictEqual(/ three\b/.test(program.text()), context)
+        assert.notInclude(program.text(), "old_string")
+        yield* isArmed(program)
+        program.type("y")
+        yield* until(program, "It is edited.")
+      }
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(stores)))
   )
 
   it.live("shows no control of a hostile server, and says what to do about its refusals", () =>

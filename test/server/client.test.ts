@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { createServer as createSecureServer } from "node:https"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schema, Stream } from "effect"
-import { Agent, Approval, Tool } from "effect-deepagents"
+import { Agent, Approval, Message, Tool } from "effect-deepagents"
+import { MemoryBackend } from "effect-deepagents/backends"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
 import { Server, ServerClient } from "effect-deepagents/server"
 import { MemorySessions } from "effect-deepagents/sessions"
@@ -108,6 +109,42 @@ const cutting = (target: string, step: number) =>
         server.close()
       })
   )
+
+describe("stored messages", () => {
+  it.live("are read page by page, and threads go back and into copies by their entries, for their tenant alone", () =>
+    Effect.gen(function* () {
+      const plain = Agent.make({ name: "helper", prompt: "" })
+      const greeting = Server.layer({ helper: plain }).pipe(Layer.provide(TestChatModel.reactive(() => "Hello.")))
+      const url = yield* serve(greeting, { files: () => MemoryBackend.make({ files: { "/a b.txt": "of acme" } }) })
+      const [ada, eve] = [yield* connect(url), yield* connect(url, "token-of-eve")]
+      for (const input of ["One", "Two"]) {
+        yield* ada.start("t", { agent: "helper", input })
+        yield* Stream.runDrain(ada.observe("t"))
+      }
+      const wordsOf = ({ messages }: ServerClient.History) =>
+        messages.map(({ message }) => (message === undefined ? "" : Message.text(message)))
+      const last = yield* ada.history("t", { limit: 3 })
+      assert.deepStrictEqual(wordsOf(last), ["Hello.", "Two", "Hello."])
+      const first = yield* ada.history("t", { before: last.next })
+      assert.deepStrictEqual([wordsOf(first), first.next], [["One"], undefined])
+      const end = last.messages[0]?.entry ?? ""
+      const copy = yield* ada.fork("t", end)
+      assert.deepStrictEqual(wordsOf(yield* ada.history(copy)), ["One", "Hello."])
+      assert.deepStrictEqual(wordsOf(yield* ada.history(yield* ada.fork("t"))), ["One", "Hello.", "Two", "Hello."])
+      for (const foreign of [eve.history("t"), eve.fork("t"), eve.rewind("t", null)]) {
+        assert.deepInclude(yield* Effect.flip(foreign), { reason: "Refused", status: 404 })
+      }
+      assert.isUndefined(yield* eve.file("t", "/a b.txt"))
+      assert.strictEqual(new TextDecoder().decode(yield* ada.file("t", "/a b.txt")), "of acme")
+      assert.isUndefined(yield* ada.file("t", "/none"))
+      assert.deepInclude(yield* Effect.flip(ada.file("t", "/../a b.txt")), { reason: "Refused", status: 400 })
+      yield* ada.rewind("t", end)
+      assert.deepStrictEqual(wordsOf(yield* ada.history("t")), ["One", "Hello."])
+      yield* ada.rewind("t", null)
+      assert.deepStrictEqual(wordsOf(yield* ada.history("t")), [])
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
+  )
+})
 
 describe("the client of a server", () => {
   it.live("has behind each cut what an uncut one has, and decides a request once with another one", () =>

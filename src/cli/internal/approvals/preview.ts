@@ -13,7 +13,8 @@ export interface Preview {
   readonly lines: ReadonlyArray<string>
 }
 
-const diffOf = ({ after, before, path }: Change.Change): Preview => ({
+/** Compares the text of a file before and after a change. */
+export const diffOf = ({ after, before, path }: Change.Change): Preview => ({
   path,
   isNew: before === undefined,
   lines: escapeUnseen(TextDiff.unified(TextDiff.lines(before ?? "", after, { maxEdits: 2_000 })))
@@ -22,5 +23,5 @@ const diffOf = ({ after, before, path }: Change.Change): Preview => ({
 })
 
 /** The change of a call that edits or writes a file; `undefined` for other calls, and for files that are no plain text. */
-export const previewOf = (backend: Backend.Service, request: Approval.Request) =>
+export const previewOf = (backend: Pick<Backend.Service, "download">, request: Approval.Request) =>
   Effect.map(Change.ofCall(backend, request), (change) => (change === undefined ? undefined : diffOf(change)))

@@ -10,6 +10,7 @@ import * as External from "../chat/external.ts"
 import type { Problem } from "../chat/options.ts"
 import { choose, problem } from "../chat/room.ts"
 import type { Intent } from "../chat/state.ts"
+import * as Back from "./back.ts"
 import { decide, type Look, type LookOptions, openLook, openThread, send, showFacts, type Wish } from "./look.ts"
 
 /** A slash command of a look. */
@@ -82,6 +83,13 @@ const commands: ReadonlyArray<RemoteCommand> = [
       const isCancelled = at.thread !== undefined && (yield* options.client.cancel(at.thread))
       if (!isCancelled) ui.note("info", "No run is at work.")
     })
+  },
+  { name: "rewind", argument: "turn", about: "go back to before a message, for all who watch", run: Back.rewind },
+  {
+    name: "fork",
+    argument: "turn",
+    about: "go over to a copy of the thread, or of its turns before one",
+    run: Back.fork
   },
   {
     name: "agent",
@@ -183,7 +191,7 @@ const handleAction = Effect.fnUntraced(function* (look: Look, what: Extract<Inte
     case "interrupt":
       return ui.note("info", "The run goes on at the server. /cancel ends it; Ctrl+C again leaves.")
     case "rewind":
-      return ui.note("info", "The page of the server goes back to an earlier message; this terminal can't.")
+      return yield* look.works.begin(undefined, Effect.as(Back.rewind(look, ""), undefined))
     case "output":
       yield* lend(External.page(ui.memory.lastOutput === "" ? "No tool has said anything yet." : ui.memory.lastOutput))
       return

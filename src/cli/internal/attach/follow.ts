@@ -25,13 +25,15 @@ interface FollowOptions {
   /** True for a thread without an earlier conversation. */
   readonly isNew: boolean
   readonly ui: Ui
+  /** Reports whether this terminal itself changes the thread. */
+  readonly isOwnChange: () => boolean
   readonly onLink: (link: Link) => Effect.Effect<void>
   readonly onRequests: (requests: ReadonlyMap<string, Request>) => void
 }
 
 /** Follows a thread until it is interrupted, or the server refuses. */
 export const followThread = Effect.fnUntraced(function* (options: FollowOptions) {
-  const { client, onLink, onRequests, thread, ui } = options
+  const { client, isOwnChange, onLink, onRequests, thread, ui } = options
   const clock = yield* Clock.Clock
   const readTime = () => clock.currentTimeMillisUnsafe()
   const reader = Transcript.makeReader()
@@ -64,7 +66,7 @@ export const followThread = Effect.fnUntraced(function* (options: FollowOptions)
     lastAt = readTime()
     const moment = reader.read(frame)
     if (frame._tag === "Reset" && frame.to === "beginning" && heldSince === undefined) {
-      ui.note("warning", "The conversation was changed elsewhere. This is how it is now:")
+      if (!isOwnChange()) ui.note("warning", "The conversation was changed elsewhere. This is how it is now:")
       hold()
     }
     if (heldSince !== undefined) return

@@ -22,6 +22,7 @@ import type { Theme } from "../render/themes.ts"
 import { lendTerminal, openScreen } from "../screen/opening.ts"
 import type { Terminal } from "../screen/terminal.ts"
 import { followThread } from "./follow.ts"
+import { makePreviews, type Previews } from "./previews.ts"
 
 /** The server of a look, and the wishes of the command line. */
 export interface LookOptions {
@@ -59,6 +60,8 @@ export interface Look {
     shownMode: string
     picking: Deferred.Deferred<string | undefined> | undefined
     following: Fiber.Fiber<unknown, unknown> | undefined
+    /** True while a command of this terminal goes back in the thread: its new state is no surprise. */
+    isGoingBack: boolean
     isLeaving: boolean
     /** The person was told that files of this machine are not sent. */
     hasWarned: boolean
@@ -114,6 +117,7 @@ export const openThread = Effect.fnUntraced(function* (look: Look, thread: strin
     thread,
     isNew,
     ui,
+    isOwnChange: () => at.isGoingBack,
     onLink: makeShowLink(ui),
     onRequests: look.setRequests
   }).pipe(
@@ -158,6 +162,7 @@ export const decide = Effect.fnUntraced(function* ({ askAgain, at, options: { cl
 /** Makes the desk of requests that wait at the server. */
 const makeDesk = (
   requests: () => ReadonlyMap<string, Request>,
+  previews: Previews,
   at: Look["at"],
   { offers: { modes = [] } }: LookOptions,
   onAnswer: (decision: Decision) => void,
@@ -167,9 +172,8 @@ const makeDesk = (
   const modeNow = (): string => at.mode ?? at.shownMode
   return {
     answered,
-    waiting: () => [...requests().values()].filter(({ id }) => !answered.has(id)),
-    // The files are the server's: the call itself is shown in full.
-    preview: () => undefined,
+    waiting: () => [...requests().values()].filter(({ id }) => !answered.has(id) && previews.isReady(id)),
+    preview: ({ id }) => previews.of(id),
     permits: undefined,
     add: () => {},
     answer: (decision) => {
@@ -199,12 +203,15 @@ export const openLook = Effect.fnUntraced(function* (options: LookOptions) {
     shownMode: options.offers.modes?.[0] ?? "",
     picking: undefined,
     following: undefined,
+    isGoingBack: false,
     isLeaving: false,
     hasWarned: false
   }
   let requests: ReadonlyMap<string, Request> = new Map()
+  const previews = yield* makePreviews(options.client, options.offers.files === true, () => ui.refresh())
   const desk = makeDesk(
     () => requests,
+    previews,
     at,
     options,
     (decision) => void Queue.offerUnsafe(wishes, { _tag: "Decide", decision }),
@@ -242,6 +249,7 @@ export const openLook = Effect.fnUntraced(function* (options: LookOptions) {
     setRequests: (next) => {
       if (next === requests) return
       requests = next
+      previews.follow(at.thread, next)
       ui.refresh()
     }
   }
