@@ -1,6 +1,6 @@
 /** MCP Apps at the server's door: their owners, their reach, and the gates of their calls. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, type Scope } from "effect"
+import { Effect, Layer, Scope } from "effect"
 import { MemorySessions } from "effect-deepagents/sessions"
 import { Storage } from "effect-deepagents/stores"
 import { ask, serve } from "./door.ts"
@@ -175,6 +175,40 @@ describe("apps of MCP servers", () => {
       assert.include(text, String.raw`{\"tool\":\"buy\",\"arguments\":{\"n\":2}`)
       assert.lengthOf(text.match(/"toolCallId":"app:c"/gu) ?? [], 1)
       assert.lengthOf(text.match(/"toolCallId":"app:d"/gu) ?? [], 1)
+      assert.strictEqual(requests.length, asked)
+    })
+  )
+
+  live(
+    "are shown by a process that stands by, and their call counts once, at the process that has the mailbox",
+    Effect.gen(function* () {
+      const { options, requests, runs } = yield* makeShop("<p>Shop</p>")
+      const scope = yield* Effect.scope
+      const [standby, call, asked] = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const owner = yield* serve(runs, options)
+          yield* start(owner)
+          const call = yield* callOf(owner)
+          const standby = yield* Scope.provide(serve(runs, options), scope)
+          const app = yield* ask(`${standby}/threads/t/app?call=${call}`)
+          assert.deepInclude(app.json, { server: "shop", tool: "show", arguments: { size: 3 } })
+          assert.strictEqual((yield* ask(`${standby}/threads/t/app/frame?call=${call}`)).status, 200)
+          const foreign = yield* ask(`${standby}/threads/t/app?call=${call}`, { token: "token-of-eve" })
+          assert.strictEqual(foreign.status, 404)
+          const refused = yield* callApp(standby, call, "refresh", "a")
+          assert.deepStrictEqual([refused.status, refused.at("code")], [503, "Unavailable"])
+          assert.match(refused.header("retry-after") ?? "", /^\d+$/u)
+          // The page sends it again, to any of them.
+          assert.strictEqual((yield* callApp(owner, call, "refresh", "a")).at("isNew"), true)
+          yield* ask(`${owner}/threads/t/events`)
+          assert.deepInclude((yield* callApp(standby, call, "refresh", "a")).json, { isNew: false })
+          return [standby, call, requests.length] as const
+        })
+      )
+      while ((yield* callApp(standby, call, "refresh", "b")).status === 503) yield* Effect.sleep("50 millis")
+      yield* ask(`${standby}/threads/t/events`)
+      const { text } = yield* ask(`${standby}/threads/t/history`)
+      for (const id of ["a", "b"]) assert.lengthOf(text.match(new RegExp(`"toolCallId":"app:${id}"`, "gu")) ?? [], 1)
       assert.strictEqual(requests.length, asked)
     })
   )
