@@ -1,19 +1,25 @@
 /**
  * Runs everything that CI checks: steps that need nothing of one another beside each other, two at a time. What the unit
- * tests print is shown as it comes; what another step prints, if it fails, once its stage is over. Later stages don't
- * begin then.
+ * tests print is shown as it comes; what another step prints, if it fails, once the running steps are over. Later steps
+ * don't begin then.
  */
-import { spawn } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
+import { setPriority } from "node:os"
 import { text } from "node:stream/consumers"
 
 /** Scripts of package.json. The longest are begun first, but for the one that takes a second. */
 const stages = [
   ["format:check", "lint", "typecheck", "knip", "options:check", "arch", "english"],
-  // The unit tests wait often, and have nothing of `dist`.
-  ["test:unit", "build"],
-  ["pack:check", "examples", "docs", "lint:package"]
+  // The unit tests wait often, and have nothing of `dist`. The others, of which most need the build, follow one another.
+  ["test:unit", "build", "docs", "pack:check", "examples", "lint:package"]
 ]
+
+/**
+ * The first process of a container may leave ended processes for seconds, and whoever ends a group waits for them. `tini`
+ * takes their place for the unit tests, where it is installed.
+ */
+const hasReaper = spawnSync("tini", ["--version"]).status === 0
 
 const seconds = (from: number) => `${Math.round((performance.now() - from) / 1000)} s`
 
@@ -21,9 +27,13 @@ const seconds = (from: number) => `${Math.round((performance.now() - from) / 100
 const run = async (script: string): Promise<string | undefined> => {
   const from = performance.now()
   console.log(`begins ${script}`)
-  const child = spawn(process.execPath, ["--run", script], {
-    stdio: script === "test:unit" ? "inherit" : ["ignore", "pipe", "pipe"]
-  })
+  const isUnit = script === "test:unit"
+  const child =
+    isUnit && hasReaper
+      ? spawn("tini", ["-s", "--", process.execPath, "--run", script], { stdio: "inherit" })
+      : spawn(process.execPath, ["--run", script], { stdio: isUnit ? "inherit" : ["ignore", "pipe", "pipe"] })
+  // The unit tests go first: they measure time.
+  if (!isUnit && child.pid !== undefined) setPriority(child.pid, 10)
   const printed = [child.stdout, child.stderr].map((stream) => (stream === null ? "" : text(stream)))
   const [[code, signal], out, err] = await Promise.all([once(child, "close"), ...printed])
   console.log(`${code === 0 ? "ok    " : "FAILED"} ${script} (${seconds(from)})`)
@@ -39,6 +49,7 @@ for (const stage of stages) {
       for (const script of left) {
         const failure = await run(script)
         if (failure !== undefined) failures.push(failure)
+        if (failures.length > 0) break
       }
     })
   )
