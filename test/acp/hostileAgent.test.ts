@@ -43,15 +43,17 @@ const outputOf = (
   )
 
 describe("AcpAgent: hostile agents", { timeout: 60_000 }, () => {
-  for (const method of ["initialize", "session/new", "session/prompt"]) {
-    it.live(`fails when ${method} is never answered`, () =>
-      Effect.gen(function* () {
-        const agent = hostile(`silent ${method}`, { silence: "2 seconds" })
-        const error = yield* Effect.flip(Agent.run(agent, "go"))
-        assert.include(String(error), "said nothing for")
-      }).pipe(Effect.provide(memory))
-    )
-  }
+  describe.concurrent("in silence", () => {
+    for (const method of ["initialize", "session/new", "session/prompt"]) {
+      it.live(`fails when ${method} is never answered`, () =>
+        Effect.gen(function* () {
+          const agent = hostile(`silent ${method}`, { silence: "2 seconds" })
+          const error = yield* Effect.flip(Agent.run(agent, "go"))
+          assert.include(String(error), "said nothing for")
+        }).pipe(Effect.provide(memory))
+      )
+    }
+  })
 
   for (const how of ["null initialize", "wrong initialize", "null session/new", "wrong session/new"]) {
     it.live(`fails as a connection does after the answer: ${how}`, () =>

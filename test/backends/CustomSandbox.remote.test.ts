@@ -6,6 +6,7 @@ import { Effect, Fiber, Stream } from "effect"
 import type { BackendError } from "effect-deepagents"
 import { CustomSandbox } from "effect-deepagents/backends"
 import { TestClock } from "effect/testing"
+import { isFull } from "../scale.ts"
 import * as LocalShell from "./fixtures/localShell.ts"
 import { awaitGone, pidIn } from "./processes.ts"
 
@@ -83,15 +84,16 @@ describe("a sandbox far away", () => {
               return answer
             })
         }))
-        yield* on(() => writeFile(host("/large.txt"), `${"a line of some length\n".repeat(2_000_000)}the last one\n`))
+        const lines = isFull ? 2_000_000 : 500_000
+        yield* on(() => writeFile(host("/large.txt"), `${"a line of some length\n".repeat(lines)}the last one\n`))
         received = 0
-        expect(yield* sandbox.read("/large.txt", { offset: 2_000_001 })).toMatchObject({
+        expect(yield* sandbox.read("/large.txt", { offset: lines + 1 })).toMatchObject({
           text: "the last one",
-          totalLines: 2_000_001,
-          size: 44_000_013
+          totalLines: lines + 1,
+          size: 22 * lines + 13
         })
         expect((yield* sandbox.grep({ pattern: "last" })).files).toMatchObject([
-          { matches: [{ line: 2_000_001, text: "the last one" }] }
+          { matches: [{ line: lines + 1, text: "the last one" }] }
         ])
         expect(received).toBeLessThan(60_000)
         expect(shell.downloads).toEqual([])

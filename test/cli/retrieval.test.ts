@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 
 let program: ReturnType<typeof build>
@@ -61,6 +62,7 @@ describe("deepagents index", { timeout: 120_000 }, () => {
         assert.include(JSON.stringify(requests.at(-1)?.body.messages), "> There are thirty days of leave.")
 
         assert.notInclude(JSON.stringify(requests.at(-1)?.body.tools), "code_search")
+        if (!isFull) return
         writeFileSync(join(cwd, "leave.ts"), "/** Counts days. */\nexport const countLeave = () => 30\n")
         mkdirSync(join(cwd, "many"))
         for (let at = 0; at < 500; at++) writeFileSync(join(cwd, `many/${at}.md`), `# Page ${at}`)

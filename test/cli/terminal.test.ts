@@ -266,7 +266,9 @@ describe("the program in a terminal", { timeout: 120_000 }, () => {
           ["/todos", "There is no plan."],
           ["/context", "Nothing was sent to the model yet."]
         ]
-        for (const [line, wanted, after] of commands) {
+        // Later commands see what the one before the last ones clears.
+        const typed = isFull ? commands : commands.slice(0, 44).filter((_, index) => index % 4 === 1)
+        for (const [line, wanted, after] of typed) {
           // It may have been there before: it has to be there once more.
           const count = (text: string) => text.split(wanted).length
           const before = count(program.text())

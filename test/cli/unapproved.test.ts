@@ -8,6 +8,7 @@ import * as FileCheckpoints from "effect-deepagents/sessions/FileCheckpoints"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { describeIsolated } from "../backends/isolate/box.ts"
 import { answer, type Reply, say, stream } from "../models/servers/anthropic.ts"
+import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
 import { call, canary, world } from "./enclosed.ts"
 
@@ -73,7 +74,10 @@ describeIsolated("commands that nobody approved", { timeout: 120_000 }, () => {
             assert.equal(code, 6, err)
           })
           const command = "touch ../escaped; cat ../home/.ssh/id"
+          const script = `return await tools.execute({ command: ${JSON.stringify(command)}, outside: true })`
           yield* waits(callTool("Execute", { command, outside: "true" }))
+          yield* waits(callTool("run_script", { script }), [], { scripts: true })
+          if (!isFull) return
           yield* waits(callTool("execute", { command, background: true, outside: false }))
           yield* waits(callTool("execute", { command: "cat package.json", outside: true }))
           yield* waits(callTool("execute", { command: `npm test; ${command}`, outside: true }), [
@@ -83,8 +87,6 @@ describeIsolated("commands that nobody approved", { timeout: 120_000 }, () => {
           yield* waits(callTool("execute", { command: "cat .env" }), ["--deny", "Read(.env)"])
           yield* waits(callTool("execute", { command, outside: false }), ["--approvals", "ask"])
           yield* waits(callTool("execute", { command, outside: false }), [], { sandbox: "off" })
-          const script = `return await tools.execute({ command: ${JSON.stringify(command)}, outside: true })`
-          yield* waits(callTool("run_script", { script }), [], { scripts: true })
           const { cwd, run } = yield* world(
             program,
             autoEdit,
@@ -173,6 +175,7 @@ describeIsolated("commands that nobody approved", { timeout: 120_000 }, () => {
           const approved = yield* asked.run(["inbox", "approve", request.id], { DEEPAGENTS_APPROVALS: "auto-edit" })
           assert.equal(approved.code, 0, approved.err)
           assert.equal(readFileSync(join(asked.cwd, "copy.txt"), "utf8"), canary)
+          if (!isFull) return
           const outside = yield* world(program, autoEdit, callTool("execute", { command, outside: true }), say("Done."))
           assert.equal((yield* outside.run(["run", "Work."])).code, 6)
           const [way] = JSON.parse((yield* outside.run(["inbox", "--json"])).out)

@@ -123,7 +123,7 @@ layer(Place, { timeout: 60_000, excludeTestServices: true })("a cluster", (it) =
     ["a workflow", "killed"],
     ["a workflow", "stopped"]
   ] as const) {
-    it.effect.runIf(isFull || (kind === "an entity" && how === "killed"))(
+    it.effect.runIf(isFull)(
       `the runner of ${kind} is ${how} while a sub-agent is at work: it resumes elsewhere, and none of its work is lost`,
       Effect.fnUntraced(function* () {
         const path = yield* folder

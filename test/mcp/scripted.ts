@@ -49,6 +49,10 @@ export const plain =
     if (message.method === "server/discover" && isModern) {
       return side.reply({ ...complete, supportedVersions: [version], capabilities })
     }
+    // An older server knows no such method, and says so: a client waits seconds for a silent one.
+    if (message.method === "server/discover") {
+      return side.say({ id: message.id, error: { code: -32_601, message: "Method not found" } })
+    }
     if (message.method === "initialize") {
       return side.reply({ protocolVersion: "2025-11-25", capabilities, serverInfo: { name: "scripted", version: "1" } })
     }

@@ -13,6 +13,7 @@ import { TestChatModel } from "effect-deepagents/testing"
 import { HttpRouter, HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
 import type { Page } from "playwright-core"
+import { isFull } from "../scale.ts"
 import { closeBrowser, findViolations, open, steps } from "./browser.ts"
 import { buildPage } from "./site.ts"
 
@@ -378,7 +379,7 @@ describe("the page of a server", () => {
     })
   )
 
-  for (const width of [390, 1280]) {
+  for (const width of isFull ? [390, 1280] : [390]) {
     live(
       `shows the files of a thread as a tree and as text, by the keyboard, at ${width} px`,
       Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { afterAll, assert, describe, it } from "@effect/vitest"
 import { type AgentEvent, Message } from "effect-deepagents"
 import * as Effect from "effect/Effect"
 import type { Page } from "playwright-core"
-import { scaled } from "../scale.ts"
+import { isFull, scaled } from "../scale.ts"
 import { attacks } from "./attacks.ts"
 import { closeBrowser, findViolations, open, steps } from "./browser.ts"
 import { type Frame, framesOf, tellFrames } from "./site.ts"
@@ -341,26 +341,28 @@ describe("hostile content", () => {
 describe("people", () => {
   for (const width of [390, 1280]) {
     for (const theme of ["light", "dark"] as const) {
-      it.live(`finds nothing that breaks WCAG AA at ${width} px, ${theme}`, () =>
-        Effect.gen(function* () {
-          const frames = hostile("**A text**, with `code`, [a link](https://a.example/) and more.", 1)
-          const site = yield* tellFrames(frames.slice(0, -3))
-          const page = yield* open(`${site.url}/#/t`, { width, theme })
-          yield* steps(() => page.locator(".request").first().waitFor())
-          const check = findViolations(page)
-          assert.deepStrictEqual(yield* check, [])
-          yield* steps(() => page.locator("details.tool summary").first().click())
-          if (width > 800) assert.deepStrictEqual(yield* check, [])
-          else {
-            yield* steps(() => page.getByRole("button", { name: "Threads" }).click())
+      it.live.runIf(isFull || (width === 390) === (theme === "dark"))(
+        `finds nothing that breaks WCAG AA at ${width} px, ${theme}`,
+        () =>
+          Effect.gen(function* () {
+            const frames = hostile("**A text**, with `code`, [a link](https://a.example/) and more.", 1)
+            const site = yield* tellFrames(frames.slice(0, -3))
+            const page = yield* open(`${site.url}/#/t`, { width, theme })
+            yield* steps(() => page.locator(".request").first().waitFor())
+            const check = findViolations(page)
             assert.deepStrictEqual(yield* check, [])
-            yield* steps(() => page.getByRole("button", { name: "Threads" }).click())
-            yield* steps(() => page.getByRole("button", { name: "Details" }).click())
-            assert.deepStrictEqual(yield* check, [])
-            const isWide = yield* steps(() => page.evaluate("document.documentElement.scrollWidth > innerWidth"))
-            assert.isFalse(isWide)
-          }
-        }).pipe(Effect.scoped)
+            yield* steps(() => page.locator("details.tool summary").first().click())
+            if (width > 800) assert.deepStrictEqual(yield* check, [])
+            else {
+              yield* steps(() => page.getByRole("button", { name: "Threads" }).click())
+              assert.deepStrictEqual(yield* check, [])
+              yield* steps(() => page.getByRole("button", { name: "Threads" }).click())
+              yield* steps(() => page.getByRole("button", { name: "Details" }).click())
+              assert.deepStrictEqual(yield* check, [])
+              const isWide = yield* steps(() => page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+              assert.isFalse(isWide)
+            }
+          }).pipe(Effect.scoped)
       )
     }
   }

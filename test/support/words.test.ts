@@ -2,6 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as FastCheck from "fast-check"
 import { wordPieces, words } from "../../src/support/text/words.ts"
+import { scaled } from "../scale.ts"
 
 const parts = ["word ", "a-", "漢字", "カﾞ", "e\u0301 ", "ΣΑΣ ", "😀", "x", "\n", "ﷺ", "१२"]
 
@@ -24,7 +25,7 @@ describe("the pieces of a long text", () => {
           expect(found.join(" ") === words(text).join(" ")).toBe(true)
         }
       ),
-      { numRuns: 20 }
+      { numRuns: scaled(20) }
     )
   }, 30_000)
 })

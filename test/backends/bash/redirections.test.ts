@@ -3,6 +3,7 @@ import { Effect, Layer, Stream } from "effect"
 import { Sandbox } from "effect-deepagents"
 import { MemoryBackend, Permissions } from "effect-deepagents/backends"
 import * as Bash from "effect-deepagents/backends/Bash"
+import { isFull } from "../../scale.ts"
 
 const rules = [{ operations: ["write"], paths: ["/ro/**"], ruling: "refuse" }] as const
 const files = MemoryBackend.layer({ files: { "/ro/x": "fixed", "/a": "file\n", "/d/f": "f\n" } })
@@ -132,7 +133,7 @@ describe("redirections", () => {
           ["for i in 1 2 3; do echo $i; done; while :; do :; done", "1\n2\n3\n"],
           ["sleep 5", undefined]
         ]
-        for (const [command, detail] of late) {
+        for (const [command, detail] of isFull ? late : late.slice(2, 5)) {
           const error = yield* Effect.flip(run(command, { timeout: "1 second" }))
           expect([command, error.reason, error.detail]).toEqual([command, { _tag: "TimedOut", limit: 1_000 }, detail])
         }

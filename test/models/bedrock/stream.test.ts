@@ -4,6 +4,7 @@ import { ChatModel, Content, Message } from "effect-deepagents"
 import * as BedrockChatModel from "effect-deepagents/models/BedrockChatModel"
 import fc from "fast-check"
 import { describe } from "vitest"
+import { scaled } from "../../scale.ts"
 import { askToEnd, failure, message, request, tool, turn } from "../anthropic/asking.ts"
 import { answer, type Server } from "../servers/anthropic.ts"
 import {
@@ -56,7 +57,7 @@ describe("AWS's event stream", () => {
   it.live("split at every byte, and at random ones, reads the same", () =>
     Effect.gen(function* () {
       const every = (length: number) => Array.from({ length }, (_, index) => index)
-      const random = fc.sample(fc.array(fc.nat(3_000), { maxLength: 30 }), { numRuns: 10, seed: 3 })
+      const random = fc.sample(fc.array(fc.nat(3_000), { maxLength: 30 }), { numRuns: scaled(10), seed: 3 })
       const server = yield* serveBedrock(
         framed(events),
         framed(answer([{ text: "é" }]), { cuts: every }),
@@ -182,7 +183,7 @@ it.live("interruption reaches Bedrock in the middle of an answer", () =>
     )
     yield* Deferred.await(begun)
     yield* Fiber.interrupt(fiber)
-    expect(yield* Effect.promise(() => server.requests[0]!.closed)).toBeLessThan(1_000)
+    expect(yield* Effect.promise(() => server.requests[0]!.closed)).toBeLessThan(20_000)
   })
 )
 
