@@ -14,6 +14,7 @@ import { isOpening, parsePermission, type Permission } from "../../src/cli/inter
 import { makePermits, readOrganisation } from "../../src/cli/internal/approvals/permits.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
+import { spentBy } from "../spent.ts"
 import { build } from "./built.ts"
 
 const tools = [...FileTools.make({ execute: true }), FetchUrl.make()]
@@ -175,9 +176,11 @@ describe("rules for calls", () => {
     ] as const) {
       assert.deepEqual([pattern, path, matchesPath(pattern, path, place)], [pattern, path, fits])
     }
-    const before = performance.now()
-    matchesPath(`${"**/a*a*".repeat(300)}`, `/home/u/p/${"a".repeat(5_000)}/x`, place)
-    assert.isBelow(performance.now() - before, 2_000)
+    const pattern = "**/a*a*".repeat(300)
+    assert.isBelow(
+      spentBy(() => matchesPath(pattern, `/home/u/p/${"a".repeat(5_000)}/x`, place)),
+      5_000
+    )
   })
 
   it("are globs of whole paths, with any signs in the folder's name", () => {

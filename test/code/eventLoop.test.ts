@@ -5,6 +5,7 @@ import { Agent, Tool } from "effect-deepagents"
 import { CodeMode } from "effect-deepagents/code"
 import * as NodeScripts from "effect-deepagents/code/NodeScripts"
 import { TestChatModel } from "effect-deepagents/testing"
+import { threadTime } from "../spent.ts"
 
 /** The longest time, in milliseconds, that the host may work for a script without a turn of its event loop. */
 const longest = 50
@@ -17,14 +18,10 @@ const withLongest = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     let most = 0
     let isOn = true
-    const readTime = () => {
-      const { system, user } = process.threadCpuUsage()
-      return (system + user) / 1_000
-    }
-    let last = readTime()
+    let last = threadTime()
     const turn = () => {
-      most = Math.max(most, readTime() - last)
-      last = readTime()
+      most = Math.max(most, threadTime() - last)
+      last = threadTime()
       if (isOn) setImmediate(turn)
     }
     setImmediate(turn)

@@ -111,6 +111,10 @@ describe("the work of a tool", () => {
   })
 })
 
+const until = async (isSo: () => boolean) => {
+  while (!isSo()) await new Promise((go) => setTimeout(go, 2))
+}
+
 describe("AgentPromise", () => {
   it("throws the agent's tagged errors", async () => {
     const door = AgentPromise.make(Agent.make({ name: "a", prompt: "", maxRounds: 0 }), script())
@@ -126,7 +130,8 @@ describe("AgentPromise", () => {
     const leaving = new AbortController()
     const reason = new Error("the user left")
     const running = door.run("go", { signal: leaving.signal })
-    setTimeout(() => leaving.abort(reason), 20)
+    await until(() => seen.length === 1)
+    leaving.abort(reason)
     assert.strictEqual(await rejection(running), reason)
     assert.deepEqual(seen, ["began", "aborted"])
     assert.strictEqual(await rejection(door.run("go", { signal: AbortSignal.abort(reason) })), reason)
@@ -141,7 +146,7 @@ describe("AgentPromise", () => {
     const leaving = new AbortController()
     const reading = async () => {
       for await (const event of door.stream("go", { signal: leaving.signal })) {
-        if (event._tag === "ToolCalled") setTimeout(() => leaving.abort(reason), 5)
+        if (event._tag === "ToolCalled") void until(() => seen.length === 3).then(() => leaving.abort(reason))
       }
     }
     assert.strictEqual(await rejection(reading()), reason)
@@ -164,7 +169,7 @@ describe("AgentPromise", () => {
     const { agent, seen } = endless()
     const door = AgentPromise.make(agent, Layer.merge(script(call("look"), call("look")), place))
     const ends = [rejection(door.run("go")), rejection(drain(door.stream("go")))]
-    while (seen.length < 2) await new Promise((go) => setTimeout(go, 2))
+    await until(() => seen.length === 2)
     await door.dispose()
     await door.dispose()
     assert.equal((await Promise.all(ends)).length, 2)
@@ -189,22 +194,32 @@ describe("AgentPromise", () => {
   it("ends a run while nobody reads its stream, before the layer is released", async () => {
     const log: Array<string> = []
     const place = Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => log.push("closed"))))
-    const tool = look(() => Effect.onInterrupt(Effect.never, () => Effect.sync(() => log.push("interrupted"))))
+    let begun = 0
+    const tool = look(() =>
+      Effect.onInterrupt(
+        Effect.andThen(
+          Effect.sync(() => begun++),
+          Effect.never
+        ),
+        () => Effect.sync(() => log.push("interrupted"))
+      )
+    )
     const agent = Agent.make({ name: "a", prompt: "", tools: [tool] })
     for (const way of ["signal", "dispose"]) {
       const leaving = new AbortController()
       const door = AgentPromise.make(agent, Layer.merge(script(call("look")), place))
       for await (const event of door.stream("go", { signal: leaving.signal })) {
         if (event._tag !== "ToolCalled") continue
-        await new Promise((go) => setTimeout(go, 10))
+        await until(() => begun === 1)
         if (way === "signal") leaving.abort()
         else await door.dispose()
-        await new Promise((go) => setTimeout(go, 10))
+        await until(() => log.length > 0)
         assert.deepEqual(log, way === "signal" ? ["interrupted"] : ["interrupted", "closed"])
         break
       }
       await door.dispose()
       log.length = 0
+      begun = 0
     }
   })
 

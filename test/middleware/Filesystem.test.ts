@@ -5,6 +5,7 @@ import { FileTools, MemoryBackend } from "effect-deepagents/backends"
 import { Filesystem } from "effect-deepagents/middleware"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { isFull } from "../scale.ts"
+import { threadTime } from "../spent.ts"
 
 const speak = Tool.make("speak", {
   description: "",
@@ -125,17 +126,12 @@ describe("Filesystem", () => {
         tools: [large, ...FileTools.make()],
         middleware: [Filesystem.make()]
       })
-      // By the time of the thread: other programs take none of it.
-      const spent = () => {
-        const { system, user } = process.threadCpuUsage()
-        return (system + user) / 1_000
-      }
-      let last = spent()
+      let last = threadTime()
       let longest = 0
       const watching = yield* Effect.forkChild(
         Effect.repeat(
           Effect.sync(() => {
-            const now = spent()
+            const now = threadTime()
             longest = Math.max(longest, now - last)
             last = now
           }),

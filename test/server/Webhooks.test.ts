@@ -120,8 +120,7 @@ describe("Webhooks", () => {
         ]
       )
       assert.deepStrictEqual([second.type, second.data.thread, second.data.outcome], ["run.ended", "t", "completed"])
-      yield* Effect.sleep("50 millis")
-      assert.strictEqual(yield* queued, 0)
+      while ((yield* queued) > 0) yield* Effect.sleep("10 millis")
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
   )
 
@@ -152,8 +151,9 @@ describe("Webhooks", () => {
       isUp = true
       yield* Effect.all([build(options), build(options)], { concurrency: 2 })
       yield* until(() => got.length > 0)
+      while ((yield* queued) > 0) yield* Effect.sleep("10 millis")
       yield* Effect.sleep("100 millis")
-      assert.deepStrictEqual([got.length, yield* queued], [1, 0])
+      assert.lengthOf(got, 1)
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
   )
 

@@ -94,23 +94,30 @@ describe("a reader that follows an idle thread", () => {
       const since = (all: ReadonlyArray<Server.Frame>) => all.slice(all.findLastIndex(({ _tag }) => _tag === "Reset"))
       const isReset = (all: ReadonlyArray<Server.Frame>) =>
         since(all)[0]?._tag === "Reset" && showState(foldFrames(since(all))).messages.length === 2
+      let reading = 0
+      const isEnough = (all: ReadonlyArray<Server.Frame>) => {
+        if (all.length === 1) reading++
+        return isReset(all)
+      }
       const readers = yield* Effect.forEach([frames.at(-1)?.position, undefined], (after) =>
-        Effect.forkChild(readFrames(at, { after, isEnough: isReset }))
+        Effect.forkChild(readFrames(at, { after, isEnough }))
       )
       const history = yield* ask(`${url}/threads/t/history`)
+      while (reading === 0) yield* Effect.sleep("10 millis")
       yield* Effect.sleep("50 millis")
       yield* ask(`${url}/threads/t/rewind`, { body: { entry: history.at("messages", 1, "entry") } })
       for (const reader of readers) {
-        const seen = yield* Effect.timeout(Fiber.join(reader), "5 seconds")
+        const seen = yield* Fiber.join(reader)
         assert.deepStrictEqual(
           showState(foldFrames(since(seen.frames))).messages.map(([role]) => role),
           ["human", "ai"]
         )
       }
-      const left = yield* Effect.forkChild(readFrames(at))
-      yield* Effect.sleep("50 millis")
+      const before = reading
+      const left = yield* Effect.forkChild(readFrames(at, { isEnough }))
+      while (reading === before) yield* Effect.sleep("10 millis")
       yield* ask(`${url}/threads/t`, { method: "DELETE" })
-      assert.isFalse((yield* Effect.timeout(Fiber.join(left), "5 seconds")).isCut)
+      assert.isFalse((yield* Fiber.join(left)).isCut)
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(services)))
   )
 

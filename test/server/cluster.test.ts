@@ -68,11 +68,15 @@ describe("two servers of a cluster", () => {
         assert.strictEqual((yield* post(one, "t", "Hello", "0")).status, 202)
         yield* readFrames(`${one.url}/threads/t/events`, { token })
         // Both are there before the run, which is at work in the second call when they leave.
-        const isAt = (frames: ReadonlyArray<Server.Frame>) => times(frames, "ToolCalled") === 2
+        let reading = 0
+        const isAt = (frames: ReadonlyArray<Server.Frame>) => {
+          if (frames.length === 1) reading++
+          return times(frames, "ToolCalled") === 2
+        }
         const watching = yield* Effect.forEach([one, two], ({ url }) =>
           Effect.forkChild(readFrames(`${url}/threads/t/events?follow=true`, { token, isEnough: isAt }))
         )
-        yield* Effect.sleep("1 second")
+        while (reading < 2) yield* Effect.sleep("20 millis")
         assert.strictEqual((yield* post(one, "t", "Note all", "1")).status, 202)
         assert.strictEqual((yield* post(two, "t", "Note all", "1")).at("isNew"), false)
         const [left, right] = yield* Effect.forEach(watching, Fiber.join)
@@ -90,11 +94,20 @@ describe("two servers of a cluster", () => {
         assert.strictEqual((yield* ask(`${other.url}/threads/t`, { token, method: "DELETE" })).status, 409)
         assert.strictEqual((yield* ask(`${other.url}/threads/none/state`, { token })).status, 404)
 
-        const reading = yield* Effect.forkChild(readFrames(`${other.url}/threads/t/events`, { token }))
-        yield* Effect.sleep("300 millis")
+        let isRead = false
+        const late = yield* Effect.forkChild(
+          readFrames(`${other.url}/threads/t/events`, {
+            token,
+            isEnough: () => {
+              isRead = true
+              return false
+            }
+          })
+        )
+        while (!isRead) yield* Effect.sleep("20 millis")
         yield* end(owner.child, "SIGKILL")
         writeFileSync(join(folder, "go"), "")
-        const { frames, isCut } = yield* Fiber.join(reading)
+        const { frames, isCut } = yield* Fiber.join(late)
         assert.isFalse(isCut)
         const stored = yield* readFrames(`${other.url}/threads/t/events`, { token })
         const whole = showState(foldFrames(stored.frames))

@@ -8,6 +8,7 @@ import { TestChatModel } from "effect-deepagents/testing"
 import { Browser } from "effect-deepagents/web"
 import * as Effect from "effect/Effect"
 import { serve } from "../net/servers.ts"
+import { isFull } from "../scale.ts"
 import { browserWith, kinds } from "./chromiums.ts"
 
 const pages: Record<string, string> = {
@@ -99,6 +100,7 @@ describe.each(kinds)("hostile pages in the $name", { timeout: 120_000 }, (kind) 
         assert.match((yield* Effect.flip(open("/hang"))).message, /the page hung, and was closed: open another one/)
         yield* open("/")
         assert.strictEqual((yield* browser.snapshot("a")).title, "Fine")
+        if (!isFull) return
         yield* open("/later")
         const { tree } = yield* browser.snapshot("a")
         yield* Effect.exit(browser.act("a", { _tag: "Click", ref: refOf(tree, /Hang/) }))
@@ -160,10 +162,17 @@ describe.each(kinds)("hostile pages in the $name", { timeout: 120_000 }, (kind) 
         assert.match(left.notes.join(), /^the page showed a dialog \(beforeunload\), which was closed/)
         yield* browser.act("a", { _tag: "Open", url: `${url}/tabs` })
         const notes: Array<string> = []
+        let open = 1
         for (let count = 0; count < 9; count++) {
           yield* browser.act("a", { _tag: "Click", ref: refOf((yield* browser.snapshot("a")).tree, /Next/) })
-          yield* Effect.sleep("200 millis")
-          notes.push(...(yield* browser.snapshot("a")).notes)
+          // The window opens, or is closed since there are too many.
+          let seen = yield* browser.snapshot("a")
+          while (seen.tabs.length === open && seen.notes.length === 0) {
+            yield* Effect.sleep("20 millis")
+            seen = yield* browser.snapshot("a")
+          }
+          open = seen.tabs.length
+          notes.push(...seen.notes)
         }
         const closed = "a window was closed, since 8 pages are open"
         assert.deepStrictEqual(notes, [closed, closed])

@@ -166,15 +166,15 @@ describe("browser", () => {
         const problem = yield* Effect.flip(browser.download("a", refOf(tree, /File/))).pipe(
           Effect.timeout("30 seconds")
         )
-        assert.match(problem.message, /did not come within 9000 ms/)
+        assert.match(problem.message, /did not come within 3000 ms/)
         assert.include((yield* browser.snapshot("a")).tree, "File")
-      }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${server.port}`] })))
+      }).pipe(Effect.provide(browserWith({ allowPrivate: [`127.0.0.1:${server.port}`] }, { timeout: 1000 })))
     })
   )
 
   it.live("gives up a file that is too long while it comes: nothing of it is kept, here or in the backend", () =>
     Effect.gen(function* () {
-      let sent = 0
+      let sending = 0
       const server = yield* serve((request, response) => {
         if (request.url === "/") {
           response.setHeader("content-type", "text/html")
@@ -186,10 +186,12 @@ describe("browser", () => {
         }
         response.writeHead(200, { "content-disposition": "attachment; filename=x", "content-type": "text/plain" })
         const chunk = Buffer.alloc(100_000, "x")
-        const timer = setInterval(() => {
-          if (response.write(chunk)) sent += chunk.length
-        }, 10)
-        response.on("close", () => clearInterval(timer))
+        sending++
+        const timer = setInterval(() => response.write(chunk), 10)
+        response.on("close", () => {
+          sending--
+          clearInterval(timer)
+        })
       })
       const folder = yield* Effect.acquireRelease(
         Effect.promise(() => mkdtemp(join(tmpdir(), "downloads-"))),
@@ -207,10 +209,7 @@ describe("browser", () => {
         const { tree } = yield* browser.snapshot("a")
         const problem = yield* Effect.flip(browser.download("a", refOf(tree, /File/)))
         assert.match(problem.message, /longer than 1000000 bytes/)
-        while ((yield* files).length > 0) yield* Effect.sleep(50)
-        const before = sent
-        yield* Effect.sleep(500)
-        assert.strictEqual(sent, before)
+        while ((yield* files).length > 0 || sending > 0) yield* Effect.sleep(50)
 
         const model = TestChatModel.script([
           TestChatModel.calls([{ name: "browser_open", arguments: { url: server.url } }]),

@@ -183,7 +183,7 @@ describe("a shell over any backend", () => {
         ]) {
           const began = Date.now()
           const ended = yield* Effect.result(run(command, { timeout: "1 second" }))
-          expect([command, Date.now() - began < 8_000]).toEqual([command, true])
+          expect([command, Date.now() - began < 30_000]).toEqual([command, true])
           expect([command, ended._tag === "Success" && ended.success.exitCode === 0]).toEqual([command, false])
         }
         const began = Date.now()
@@ -196,7 +196,7 @@ describe("a shell over any backend", () => {
         const log = yield* text("/log")
         yield* Effect.sleep(300)
         expect(yield* text("/log")).toBe(log)
-        expect(Date.now() - began).toBeLessThan(10_000)
+        expect(Date.now() - began).toBeLessThan(30_000)
         const much = yield* run("for i in $(seq 900); do echo line $i; done")
         expect(much.truncated).toBe(true)
         expect(much.output.length).toBeLessThan(1_100)
@@ -210,7 +210,7 @@ describe("a shell over any backend", () => {
       const began = Date.now()
       const late = yield* Effect.flip(run("while :; do :; done", { timeout: "200 millis" }))
       expect(late.reason).toEqual({ _tag: "TimedOut", limit: 200 })
-      expect(Date.now() - began).toBeLessThan(8_000)
+      expect(Date.now() - began).toBeLessThan(30_000)
     }).pipe(Effect.provide(inMemory))
   )
 

@@ -185,20 +185,21 @@ describe("output", () => {
         assert.strictEqual(value.reason._tag, "TimedOut")
         // It writes gigabytes in that time.
         assert.isBelow(peak - before, 800_000_000)
-        assert.isBelow(millis, 8000)
+        assert.isBelow(millis, 40_000)
       }),
     60_000
   )
 })
 
-describe("a command that is over its time", () => {
+// These wait for processes, and go on beside each other.
+describe.concurrent("a command that is over its time", () => {
   it.live("fails with the limit, and the end of its output", () =>
     Effect.gen(function* () {
       const { sandbox } = yield* openShell()
       const error = yield* Effect.flip(
-        sandbox.execute("seq 1 3000; echo begun >&2; sleep 60", { timeout: "400 millis" })
+        sandbox.execute("seq 1 3000; echo begun >&2; sleep 60", { timeout: "2 seconds" })
       )
-      assert.deepStrictEqual(error.reason, { _tag: "TimedOut", limit: 400 })
+      assert.deepStrictEqual(error.reason, { _tag: "TimedOut", limit: 2000 })
       assert.isTrue(error.detail?.endsWith("3000\nbegun\n"))
       assert.isAtMost(error.detail?.length ?? Infinity, 2000)
     })
@@ -208,8 +209,8 @@ describe("a command that is over its time", () => {
     Effect.gen(function* () {
       const { root, sandbox } = yield* openShell()
       const command = "(sleep 60 & echo $! > inner; wait) & sleep 61 & echo $! > outer; wait"
-      const { millis } = yield* timed(Effect.flip(sandbox.execute(command, { timeout: "300 millis" })))
-      assert.isBelow(millis, 1800)
+      const { millis } = yield* timed(Effect.flip(sandbox.execute(command, { timeout: "2 seconds" })))
+      assert.isBelow(millis, 30_000)
       for (const name of ["inner", "outer"]) assert.isTrue(yield* awaitGone(yield* pidIn(`${root}/${name}`)), name)
     })
   )
@@ -220,9 +221,9 @@ describe("a command that is over its time", () => {
       Effect.gen(function* () {
         const { root, sandbox } = yield* openShell()
         const command = "trap '' TERM; (trap '' TERM; echo $$ > shell; sleep 60; sleep 60) & wait; wait; sleep 60"
-        const { millis } = yield* timed(Effect.flip(sandbox.execute(command, { timeout: "300 millis" })))
-        assert.isAtLeast(millis, 2200)
-        assert.isBelow(millis, 5000)
+        const { millis } = yield* timed(Effect.flip(sandbox.execute(command, { timeout: "2 seconds" })))
+        assert.isAtLeast(millis, 3900)
+        assert.isBelow(millis, 30_000)
         assert.isTrue(yield* awaitGone(yield* pidIn(`${root}/shell`)))
       }),
     60_000
@@ -232,20 +233,20 @@ describe("a command that is over its time", () => {
     Effect.gen(function* () {
       const { root, sandbox } = yield* openShell()
       const command = "trap 'sleep 0.3; echo bye > bye; exit 0' TERM; echo ready > ready; while :; do sleep 0.05; done"
-      yield* Effect.flip(sandbox.execute(command, { timeout: "500 millis" }))
+      yield* Effect.flip(sandbox.execute(command, { timeout: "2 seconds" }))
       assert.isTrue(NodeFs.existsSync(`${root}/bye`))
     })
   )
 })
 
-describe("interruption", () => {
+describe.concurrent("interruption", () => {
   it.live("ends the command with all that it started, before it is over itself", () =>
     Effect.gen(function* () {
       const { root, sandbox } = yield* openShell()
       const fiber = yield* Effect.forkChild(sandbox.execute("sleep 60 & echo $! > inner; echo $$ > shell; wait"))
       const [inner, shell] = [yield* pidIn(`${root}/inner`), yield* pidIn(`${root}/shell`)]
       const { millis } = yield* timed(Fiber.interrupt(fiber))
-      assert.isBelow(millis, 1500)
+      assert.isBelow(millis, 30_000)
       assert.isFalse(isAlive(inner) || isAlive(shell))
     })
   )
@@ -260,14 +261,14 @@ describe("interruption", () => {
         )
         const shell = yield* pidIn(`${root}/shell`)
         const { millis } = yield* timed(Fiber.interrupt(fiber))
-        assert.isTrue(millis >= 1900 && millis < 4500)
+        assert.isTrue(millis >= 1900 && millis < 30_000)
         assert.isTrue(yield* awaitGone(shell))
       }),
     60_000
   )
 })
 
-describe("processes that a command leaves in the background", () => {
+describe.concurrent("processes that a command leaves in the background", () => {
   it.live("does not keep it from being over, and is ended", () =>
     Effect.gen(function* () {
       const { root, sandbox } = yield* openShell()
@@ -279,7 +280,7 @@ describe("processes that a command leaves in the background", () => {
         truncated: false,
         left: [`sleep (pid ${pid})`]
       })
-      assert.isBelow(millis, 1500)
+      assert.isBelow(millis, 30_000)
       assert.isTrue(yield* awaitGone(pid))
     })
   )
@@ -309,7 +310,7 @@ describe("processes that a command leaves in the background", () => {
       const pid = yield* pidIn(`${root}/pid`)
       yield* Effect.addFinalizer(() => runNow(() => void process.kill(pid, "SIGKILL")))
       assert.strictEqual(value.output, "started\n")
-      assert.isBelow(millis, 1500)
+      assert.isBelow(millis, 30_000)
     })
   )
 
@@ -321,12 +322,12 @@ describe("processes that a command leaves in the background", () => {
         const { millis, value } = yield* timed(
           sandbox.execute(
             "seq 1 50000; (trap '' TERM; touch on; exec yes) & while [ ! -e on ]; do sleep 0.01; done; exit 7",
-            { timeout: "10 seconds" }
+            { timeout: "50 seconds" }
           )
         )
         assert.strictEqual(value.exitCode, 7)
         assert.include(value.output, "\n50000\n")
-        assert.isBelow(millis, 1800)
+        assert.isBelow(millis, 30_000)
       }),
     60_000
   )
@@ -340,16 +341,15 @@ describe("processes that a command leaves in the background", () => {
           `(trap '' TERM; sh -c 'echo $PPID' > ${name}; while :; do sleep 1; done) & while [ ! -s ${name} ]; do sleep 0.01; done`
         const scope = yield* Scope.make()
         const sandbox = yield* Scope.provide(LocalShell.make({ root, ripgrep: false }), scope)
-        const executed = yield* timed(sandbox.execute(command("first")))
-        assert.isBelow(executed.millis, 1500)
+        yield* sandbox.execute(command("first"))
         const first = yield* pidIn(`${root}/first`)
         assert.isTrue(isAlive(first))
-        assert.isTrue(yield* awaitGone(first, 4000))
+        assert.isTrue(yield* awaitGone(first, 30_000))
         yield* sandbox.execute(command("second"))
-        const { millis } = yield* timed(Scope.close(scope, Exit.void))
         const second = yield* pidIn(`${root}/second`)
-        assert.isTrue(yield* awaitGone(second, 500))
-        assert.isBelow(millis, 1500)
+        yield* Scope.close(scope, Exit.void)
+        // Its own two seconds are not over: it was killed with the layer.
+        assert.isTrue(yield* awaitGone(second, 1500))
       }),
     60_000
   )
@@ -368,22 +368,18 @@ describe("processes that a command leaves in the background", () => {
 describe("executeStream", () => {
   it.live("keeps the channels apart, gives all as it comes, and then the end", () =>
     Effect.gen(function* () {
-      const { sandbox } = yield* openShell()
-      const first = Date.now()
+      const { root, sandbox } = yield* openShell()
+      // The command goes on once its first output is here.
       const events = yield* Stream.runCollect(
         sandbox
-          .executeStream("echo out; sleep 0.4; echo err >&2; exit 2")
-          .pipe(Stream.map((event) => ({ event, after: Date.now() - first })))
+          .executeStream("echo out; while [ ! -e go ]; do sleep 0.01; done; echo err >&2; exit 2")
+          .pipe(Stream.tap(() => runNow(() => NodeFs.writeFileSync(`${root}/go`, ""))))
       )
-      assert.deepStrictEqual(
-        events.map(({ event }) => event),
-        [
-          { _tag: "Output", channel: "stdout", text: "out\n" },
-          { _tag: "Output", channel: "stderr", text: "err\n" },
-          { _tag: "Exited", exitCode: 2, truncated: false }
-        ]
-      )
-      assert.isAtLeast((events[1]?.after ?? 0) - (events[0]?.after ?? 0), 300)
+      assert.deepStrictEqual(events, [
+        { _tag: "Output", channel: "stdout", text: "out\n" },
+        { _tag: "Output", channel: "stderr", text: "err\n" },
+        { _tag: "Exited", exitCode: 2, truncated: false }
+      ])
     })
   )
 
@@ -445,7 +441,7 @@ describe("executeStream", () => {
         Stream.runCollect(sandbox.executeStream("echo $$ > pid; echo one; sleep 60").pipe(Stream.take(1)))
       )
       assert.strictEqual(value.length, 1)
-      assert.isBelow(millis, 1500)
+      assert.isBelow(millis, 30_000)
       assert.isTrue(yield* awaitGone(yield* pidIn(`${root}/pid`)))
     })
   )
@@ -454,11 +450,11 @@ describe("executeStream", () => {
     Effect.gen(function* () {
       const { root, sandbox } = yield* openShell()
       const run = Stream.runForEach(
-        sandbox.executeStream("echo $$ > pid; yes", { timeout: "300 millis" }),
+        sandbox.executeStream("echo $$ > pid; yes", { timeout: "2 seconds" }),
         () => Effect.never
       )
       const fiber = yield* Effect.forkChild(run)
-      assert.isTrue(yield* awaitGone(yield* pidIn(`${root}/pid`), 3000))
+      assert.isTrue(yield* awaitGone(yield* pidIn(`${root}/pid`), 30_000))
       yield* Fiber.interrupt(fiber)
     })
   )
@@ -468,11 +464,14 @@ describe("executeStream", () => {
       const { sandbox } = yield* openShell()
       const seen: Array<string> = []
       const error = yield* Effect.flip(
-        Stream.runForEach(sandbox.executeStream("echo one; sleep 60", { timeout: "300 millis" }), (event) =>
+        Stream.runForEach(sandbox.executeStream("echo one; sleep 60", { timeout: "2 seconds" }), (event) =>
           runNow(() => void seen.push(event._tag === "Output" ? event.text : "end"))
         )
       )
-      assert.deepStrictEqual([seen, error.reason, error.detail], [["one\n"], { _tag: "TimedOut", limit: 300 }, "one\n"])
+      assert.deepStrictEqual(
+        [seen, error.reason, error.detail],
+        [["one\n"], { _tag: "TimedOut", limit: 2000 }, "one\n"]
+      )
     })
   )
 })

@@ -1,6 +1,6 @@
 /** Background processes, in a real shell. */
 import { spawn } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -130,9 +130,10 @@ describe("a process", () => {
   it.live("is ended with all that it started, by hand or by the end of the run", () => {
     const marks = mkdtempSync(join(tmpdir(), "marks-"))
     const loop = (name: string) => `while :; do echo x > ${marks}/${name}; sleep 0.05; done`
-    /** Output that is still written after the existing output was removed. */
-    const alive = Effect.gen(function* () {
+    /** Output that is still written after the existing output was removed: what is awaited, and what else comes. */
+    const alive = Effect.fnUntraced(function* (...awaited: ReadonlyArray<string>) {
       for (const name of readdirSync(marks)) rmSync(join(marks, name))
+      while (!awaited.every((name) => existsSync(join(marks, name)))) yield* Effect.sleep("20 millis")
       yield* Effect.sleep("300 millis")
       return readdirSync(marks)
     })
@@ -140,13 +141,13 @@ describe("a process", () => {
       Effect.gen(function* () {
         yield* call("execute", { background: true, command: `(${loop("child")}) & ${loop("parent")}` })
         yield* call("execute", { background: true, command: loop("other") })
-        assert.deepStrictEqual((yield* alive).toSorted(), ["child", "other", "parent"])
+        assert.deepStrictEqual((yield* alive("child", "other", "parent")).toSorted(), ["child", "other", "parent"])
         assert.include(yield* call("kill_process", { id: "p1" }), "p1: it")
         assert.include(yield* call("read_output", { id: "p1" }), "ended")
-        assert.deepStrictEqual(yield* alive, ["other"])
+        assert.deepStrictEqual(yield* alive("other"), ["other"])
       })
     ).pipe(
-      Effect.andThen(alive),
+      Effect.andThen(alive()),
       Effect.map((left) => assert.deepStrictEqual(left, [])),
       Effect.ensuring(Effect.sync(() => rmSync(marks, { recursive: true, force: true })))
     )

@@ -346,7 +346,7 @@ describe("a broken stream is never a success", () => {
       const layer = claude(server)
       expect((yield* askToEnd(layer, asked)).toolCalls).toHaveLength(2)
       expect((yield* askToEnd(layer, asked)).toolCalls).toHaveLength(2)
-      expect(yield* Effect.promise(() => server.requests[0]!.closed)).toBeLessThan(1_000)
+      expect(yield* Effect.promise(() => server.requests[0]!.closed)).toBeLessThan(20_000)
     })
   )
 })

@@ -84,7 +84,7 @@ export const leave = Effect.fnUntraced(function* (model: Model, server: Server, 
   const left = Date.now()
   yield* Fiber.interrupt(fiber)
   const interrupted = Date.now() - left
-  const closed = yield* Deferred.await(server.seen.at(-1)!.closed).pipe(Effect.timeout("2 seconds"))
+  const closed = yield* Deferred.await(server.seen.at(-1)!.closed).pipe(Effect.timeout("20 seconds"))
   return { interrupted, closed: closed - left }
 })
 

@@ -564,7 +564,7 @@ describe("OpenAiChatModel", () => {
       const began = Date.now()
       const { error } = yield* ask(responses(server, { timeout: Duration.millis(100) }), hello)
       assert.strictEqual(error!.reason._tag, "Timeout")
-      assert.isBelow(Date.now() - began, 2000)
+      assert.isBelow(Date.now() - began, 20_000)
     })
   )
 })

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { Migrator, SqlClient } from "effect/sql"
 
@@ -127,9 +127,14 @@ describe("SqliteClient", () => {
       const { file, sql } = yield* client()
       const second = yield* another(file)
       yield* sql`CREATE TABLE t (n INTEGER)`
-      const holding = yield* Effect.forkChild(sql.withTransaction(Effect.sleep(200)))
-      yield* Effect.sleep(20)
       let ticks = 0
+      const held = yield* Deferred.make<void>()
+      const holding = yield* Effect.forkChild(
+        sql.withTransaction(
+          Effect.andThen(Deferred.succeed(held, undefined), Effect.repeat(Effect.sleep(5), { until: () => ticks > 5 }))
+        )
+      )
+      yield* Deferred.await(held)
       const ticking = yield* Effect.forkChild(
         Effect.forever(
           Effect.andThen(

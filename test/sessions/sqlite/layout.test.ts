@@ -205,7 +205,7 @@ describe("the tables of an SQLite file", () => {
   it.live(
     "look for an id among many thousands as among few",
     Effect.fnUntraced(function* () {
-      /** The median of milliseconds that an append takes whose id is before others. */
+      /** The least time, in milliseconds, that an append takes whose id is before others: others wait for a busy machine. */
       const cost = Effect.fnUntraced(function* (count: number) {
         const file = join(yield* folder, "sessions.db")
         return yield* SessionStore.SessionStore.use(
@@ -226,7 +226,7 @@ describe("the tables of an SQLite file", () => {
               yield* append([`a${n}`])
               spent.push(performance.now() - began)
             }
-            return spent.toSorted((left, right) => left - right)[30] ?? 0
+            return Math.min(...spent)
           })
         ).pipe(Effect.provide(SqliteSessions.layer({ file })))
       })
