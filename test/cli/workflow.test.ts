@@ -245,10 +245,15 @@ describe("/workflow", { timeout: 120_000 }, () => {
         chat.type(`/workflow run survey ${parts.join(" ")}\r`)
         yield* wait(chat.until("workflow survey works in the background"))
         yield* Effect.sleep("50 millis").pipe(Effect.repeat({ until: () => asked().length === 3 }))
-        yield* Effect.sleep("300 millis")
-        chat.type("/workflow\r")
+        // The answers of two agents are on their way.
+        yield* Effect.repeat(
+          Effect.andThen(
+            Effect.sync(() => chat.type("/workflow\r")),
+            Effect.sleep("500 millis")
+          ),
+          { until: () => chat.text().includes("▸ Read: 2 of 3 agents done, 1 at work") }
+        )
         yield* wait(chat.until("survey (project): Reads parts"))
-        yield* wait(chat.until("▸ Read: 2 of 3 agents done, 1 at work"))
         yield* wait(chat.until("… reads part3"))
         chat.type("/ps\r")
         yield* wait(chat.until((text) => /workflow: \{"name":"survey".*: running, /.test(text)))

@@ -17,7 +17,7 @@ export const analyst = ({ url }: Pick<Server, "url">, options?: Partial<Paramete
     url,
     agentId: "analyst",
     pollInterval: "5 millis",
-    timeout: "2 seconds",
+    timeout: "20 seconds",
     ...options
   })
 
@@ -28,7 +28,7 @@ export const remoteLead = (worker: ReturnType<typeof RemoteAgents.make>) =>
 /** Waits for an action of a real server. */
 export const until = (what: string, condition: () => boolean) =>
   Effect.suspend(() => (condition() ? Effect.void : Effect.fail(new Error(`it never came to: ${what}`)))).pipe(
-    Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 600 }),
+    Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 6_000 }),
     Effect.orDie
   )
 
@@ -42,7 +42,7 @@ export const makeAnswer = (content: unknown) => ({ type: "ai", content, id: "a",
 export const over = Effect.gen(function* () {
   const tasks = yield* BackgroundTasks.BackgroundTasks
   const [task] = yield* tasks.list()
-  return yield* tasks.check(task?.key ?? "", 3000)
+  return yield* tasks.check(task?.key ?? "", 30_000)
 })
 
 /** Starts one task. Returns the model's messages about it when it is over. */

@@ -64,7 +64,7 @@ describe("a decision that is sent again while its run is at work", () => {
         ]
       }
       const again = yield* Effect.all([decide, ask(`${url}/api/chat`, { body: chat })], { concurrency: 2 }).pipe(
-        Effect.timeout("5 seconds")
+        Effect.timeout("30 seconds")
       )
       assert.deepStrictEqual([again[0].status, again[0].at("isNew")], [202, false])
       assert.strictEqual(again[0].at("position"), first.at("position"))

@@ -80,7 +80,7 @@ describe("a call that is done beside a sub-agent at work", () => {
         return done !== -1 && saved > done
       }
       const first = yield* readFrames(at, { isEnough: isSaved })
-      const late = yield* Effect.timeout(readFrames(at, { isEnough: (frames) => frames.some(isDone) }), "5 seconds")
+      const late = yield* Effect.timeout(readFrames(at, { isEnough: (frames) => frames.some(isDone) }), "30 seconds")
       // Cut behind the call, it comes again, and the rest of it goes on.
       const position = late.frames.at(-1)?.position
       yield* gate.open

@@ -130,7 +130,7 @@ describe("a process", () => {
   it.live("is ended with all that it started, by hand or by the end of the run", () => {
     const marks = mkdtempSync(join(tmpdir(), "marks-"))
     const loop = (name: string) => `while :; do echo x > ${marks}/${name}; sleep 0.05; done`
-    /** Output that is still written after the existing output was removed: what is awaited, and what else comes. */
+    /** Waits until the named output is written anew, and lists all that is written in the next moment. */
     const alive = Effect.fnUntraced(function* (...awaited: ReadonlyArray<string>) {
       for (const name of readdirSync(marks)) rmSync(join(marks, name))
       while (!awaited.every((name) => existsSync(join(marks, name)))) yield* Effect.sleep("20 millis")

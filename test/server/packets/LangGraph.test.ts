@@ -311,7 +311,7 @@ describe("LangGraph", () => {
           const tasks = yield* BackgroundTasks.BackgroundTasks
           const key = (yield* tasks.list())[0]?.key ?? ""
           if (act !== undefined) yield* act(key)
-          const ended = yield* tasks.check(key, 5_000)
+          const ended = yield* tasks.check(key, 30_000)
           return ended
         }).pipe(
           Effect.provide([
