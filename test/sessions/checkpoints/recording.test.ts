@@ -37,6 +37,23 @@ const checkBothWays = Effect.fnUntraced(function* (root: string, before: string,
 
 describe("the record of a turn", () => {
   it.effect(
+    "does not wait for an index of git that is a pipe",
+    Effect.fnUntraced(function* () {
+      const root = yield* aFolder
+      make(root, [write("a", "one")])
+      git(root, "init", "-q")
+      execFileSync("mkfifo", [join(root, ".git/index")])
+      yield* Effect.gen(function* () {
+        const checkpoints = yield* aThread
+        const recording = yield* checkpoints.begin({ threadId: "t", leaf: null })
+        const sandbox = recording.watch(yield* sandboxIn(root))
+        yield* sandbox.execute(command(write("a", "two")))
+        assert.deepStrictEqual(yield* recording.end(null), [join(root, "a")])
+      }).pipe(Effect.provide(layers(root, ":memory:")))
+    }, Effect.scoped)
+  )
+
+  it.effect(
     "leaves out the omitted folders, for commands and tools",
     Effect.fnUntraced(function* () {
       const root = yield* aFolder

@@ -94,7 +94,8 @@ export const indexOf = (folder: string, last: Index | undefined): Index | undefi
   if (repository === undefined) return undefined
   const file = join(repository.at, "index")
   const stat = attempt(() => fs.statSync(file))
-  if (stat === undefined || stat.size > most) return undefined
+  // To read a pipe waits for ever.
+  if (stat?.isFile() !== true || stat.size > most) return undefined
   const stamp = `${file}:${stat.ino}:${stat.size}:${stat.mtimeMs}`
   if (last?.stamp === stamp) return last
   const files = attempt(() =>
