@@ -1,16 +1,18 @@
 // Measures the ranks on the Cranfield collection, which is not part of this repository, from the sources:
-//   node --conditions=@effect-deepagents/source test/bench/cranfield.mjs FOLDER [ADDRESS]
+//   node --conditions=@effect-deepagents/source test/bench/cranfield.mjs FOLDER [ADDRESS] [RERANKER]
 // The folder has cran.all.1400, cran.qry and cranqrel. Questions count by their place, as in cranqrel. ADDRESS is a server
-// with OpenAI's embeddings endpoint and `input_type`: without it, documents are found by words only.
+// with OpenAI's embeddings endpoint and `input_type`: without it, documents are found by words only. RERANKER is a server for
+// reranking, such as rerank-server.py: it orders the twenty best passages of each list anew.
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import { Effect, Layer } from "effect"
-import { MemoryIndex, RagIndex } from "../../src/rag/index.ts"
+import { FetchHttpClient } from "effect/http"
+import { MemoryIndex, RagIndex, Rerank } from "../../src/rag/index.ts"
 import * as SqliteIndex from "../../src/rag/SqliteIndex.ts"
 import * as SqliteClient from "../../src/sessions/SqliteClient.ts"
 import { join, ndcg, recall } from "./ranks.mjs"
 
-const [folder = ".", address] = process.argv.slice(2)
+const [folder = ".", address, reranker] = process.argv.slice(2)
 const model = { id: "e5", dimensions: 384 }
 
 const embed = async (type, texts) => {
@@ -60,13 +62,40 @@ for (const [name, layer] of [
         (lists.reduce((sum, hits, at) => sum + score(hits, relevant[at]), 0) / questions.length).toFixed(4)
       console.log(`${name}, ${run}: nDCG@10 ${mean(ndcg)}, recall@10 ${mean(recall)}`)
     }
+    /** Shows a run, and the same with its twenty best passages in the order of the reranker. */
+    const showBoth = Effect.fnUntraced(function* (run, lists) {
+      show(run, lists)
+      if (reranker === undefined) return
+      const rerank = Rerank.byServer({ url: reranker, model: "reranker" })
+      const textOfEntry = ({ document }) => `${document.title}\n${document.text}`
+      const ordered = yield* Effect.forEach(lists, (list, at) => {
+        const best = list.slice(0, 20)
+        return Effect.map(
+          rerank(
+            questions[at],
+            best.map((id) => textOfEntry(entries[Number(id) - 1]))
+          ),
+          (scores) => best.toSorted((left, right) => scores[best.indexOf(right)] - scores[best.indexOf(left)])
+        )
+      })
+      show(`${run}, reranked`, ordered)
+      show(
+        `${run}, reranked and joined`,
+        lists.map((list, at) =>
+          join([
+            [0.5, list],
+            [0.5, ordered[at]]
+          ])
+        )
+      )
+    })
     const words = yield* Effect.forEach(questions, (question) => idsOf(space.words(question, { limit: 20 })))
-    show("words", words)
+    yield* showBoth("words", words)
     if (address === undefined) return
     const near = yield* Effect.forEach(wanted, (vector) => idsOf(space.nearest(vector, { limit: 20 })))
-    show("vectors", near)
+    yield* showBoth("vectors", near)
     for (const alpha of [0.5, 0.7]) {
-      show(
+      yield* showBoth(
         `both, alpha ${alpha}`,
         near.map((list, at) =>
           join([
@@ -77,5 +106,5 @@ for (const [name, layer] of [
       )
     }
   })
-  await Effect.runPromise(Effect.provide(program, layer))
+  await Effect.runPromise(Effect.provide(program, Layer.merge(layer, FetchHttpClient.layer)))
 }
