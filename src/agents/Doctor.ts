@@ -211,7 +211,11 @@ const ofCache = Effect.fnUntraced(
     const use = describeUse(addUses(pages.map(({ entries }) => cacheUseOf(entries))))
     if (use === undefined) return []
     const { advice, detail, share } = use
-    return [share < 0.5 ? warning("sessions", "cache", detail, advice) : ok("sessions", "cache", detail)]
+    return [
+      share < 0.5
+        ? warning("sessions", "price of repeated text", detail, advice)
+        : ok("sessions", "price of repeated text", detail)
+    ]
   },
   Effect.orElseSucceed((): ReadonlyArray<Finding> => [])
 )

@@ -25,7 +25,9 @@ describe("the use of a provider's cache", () => {
   it("counts what later rounds read of earlier ones", () => {
     const use = cacheUseOf([round(0, 10_000, 0), round(1, 11_000, 10_000), round(2, 12_000, 11_000)])
     expect(use).toEqual({ input: 23_000, read: 21_000, breaks: [] })
-    expect(describeUse(use)?.detail).toBe("91 % of the repeated input of recent threads came from the cache")
+    expect(describeUse(use)?.detail).toBe(
+      "recent sessions sent the same text again and again, and the provider gave a lower price for 91 % of it"
+    )
   })
 
   it.each([
@@ -45,7 +47,7 @@ describe("the use of a provider's cache", () => {
   ] as const)("knows what broke it: %s", (name, entries) => {
     const use = cacheUseOf(entries)
     expect(use.breaks).toEqual([name])
-    expect(describeUse(use)?.detail).toContain("broken 1 × by")
+    expect(describeUse(use)?.detail).toMatch(/; the rest cost its full price, after .* \(1 ×\)$/)
   })
 
   it("says nothing of short prompts, and of a first round", () => {
@@ -63,12 +65,12 @@ describe("the use of a provider's cache", () => {
       yield* store.append(threadId, { leaf: null, entries })
       const agent = Agent.make({ name: "helper", prompt: "You help." })
       const report = yield* Doctor.check(agent, { sessions: Layer.succeed(SessionStore.SessionStore, store) })
-      const found = report.findings.find(({ name }) => name === "cache")
+      const found = report.findings.find(({ name }) => name === "price of repeated text")
       expect([found?.status, found?.detail]).toEqual([
         "warning",
-        "0 % of the repeated input of recent threads came from the cache; broken 1 × by a server that reports no cache"
+        "recent sessions sent the same text again and again, and the provider gave a lower price for 0 % of it; the rest cost its full price, after answers of a server that reports no cache (1 ×)"
       ])
-      expect(found?.advice).toContain("cacheMarks")
+      expect(found?.advice).toMatch(/^nothing is broken; to pay less: .*cacheMarks/)
     }).pipe(Effect.provide(MemorySessions.layer))
   )
 })

@@ -73,11 +73,11 @@ export const addUses = (uses: ReadonlyArray<CacheUse>): CacheUse => ({
 /** Each break in words, and the remedy. */
 const words: Readonly<Record<Break, readonly [what: string, advice: string]>> = {
   pause: ["a pause of more than 5 minutes", "let the model's layer cache for an hour where its provider can"],
-  summary: ["a summary of the conversation", "give a larger window, or summarise later"],
-  model: ["another model", "keep one model for a thread"],
-  run: ["a prompt or tools that differ from those of the run before", "keep times and listings out of the prompt"],
+  summary: ["a summary of the conversation", "take a model with a larger window, or summarise later"],
+  model: ["a change of the model", "keep one model for a session"],
+  run: ["a prompt or tools that differ from those of the run before", "keep times and listings out of prompts"],
   request: ["a prompt or tools that changed inside of a run", "use stableTools of ToolSelection"],
-  none: ["a server that reports no cache", "for Claude at a gateway, set cacheMarks"]
+  none: ["answers of a server that reports no cache", "set cacheMarks, if it is Claude at a gateway"]
 }
 
 /**
@@ -94,8 +94,9 @@ export const describeUse = ({
     words: words[name],
     count: breaks.filter((one) => one === name).length
   })).sort((left, right) => right.count - left.count)
-  const causes = counts.map(({ count, words: [what] }) => `${count} × by ${what}`).join(", ")
-  const broken = causes === "" ? "" : `; broken ${causes}`
-  const detail = `${Math.round(share * 100)} % of the repeated input of recent threads came from the cache${broken}`
-  return { share, detail, advice: counts[0]?.words[1] }
+  const causes = counts.map(({ count, words: [what] }) => `after ${what} (${count} ×)`).join(", ")
+  const paid = causes === "" ? "" : `; the rest cost its full price, ${causes}`
+  const detail = `recent sessions sent the same text again and again, and the provider gave a lower price for ${Math.round(share * 100)} % of it${paid}`
+  const advice = counts[0]?.words[1]
+  return { share, detail, advice: advice && `nothing is broken; to pay less: ${advice}` }
 }
