@@ -23,6 +23,16 @@ const find = (files: { readonly [path: string]: string | Uint8Array }, ...folder
   }).pipe(Effect.provide(MemoryBackend.layer()))
 
 describe("saved workflows", () => {
+  it.effect("of more than 256 KiB are problems, with their size and the limit", () =>
+    Effect.gen(function* () {
+      const { problems, workflows } = yield* find({ "/w/large.ts": `return 1${" ".repeat(300_000)}` }, "/w")
+      assert.deepStrictEqual(workflows, [])
+      assert.deepStrictEqual(problems, [
+        { path: "/w/large.ts", problem: "it has 300008 bytes, and at most 262144 are read" }
+      ])
+    })
+  )
+
   it.effect("are found by their heads, the first folder first", () =>
     Effect.gen(function* () {
       const head = `// Surveys
@@ -82,6 +92,7 @@ describe("saved workflows", () => {
         "/w/bytes.ts",
         "/w/call.ts",
         "/w/deep.ts",
+        "/w/large.ts",
         "/w/line.ts",
         "/w/name.ts",
         "/w/template.ts"

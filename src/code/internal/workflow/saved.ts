@@ -1,7 +1,7 @@
 /** Finds workflows that are saved as files. The files are of others: nothing in them is run to list them. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { Backend, type Service } from "../../../core/Backend.ts"
+import { Backend, type Entry, type Service } from "../../../core/Backend.ts"
 import { cut } from "../../../support/text/text.ts"
 import { oneLine } from "../../../support/text/untrusted.ts"
 import { readMeta } from "./meta.ts"
@@ -61,13 +61,11 @@ const decode = (bytes: Uint8Array): Result.Result<string, string> =>
   })
 
 /** The files of a folder that may be workflows. A folder that is not there has none. */
-const filesIn = (backend: Service, folder: string): Effect.Effect<ReadonlyArray<string>> =>
+const filesIn = (backend: Service, folder: string): Effect.Effect<ReadonlyArray<Entry>> =>
   Effect.match(backend.ls(folder), {
     onSuccess: ({ entries }) =>
       entries
-        .flatMap(({ kind, path, size = 0 }) =>
-          kind === "file" && extension.test(path) && !path.endsWith(".d.ts") && size <= limits.bytes ? [path] : []
-        )
+        .filter(({ kind, path }) => kind === "file" && extension.test(path) && !path.endsWith(".d.ts"))
         .slice(0, limits.files),
     onFailure: () => []
   })
@@ -78,7 +76,12 @@ export const findSaved = Effect.fnUntraced(function* (folders: ReadonlyArray<str
   const workflows = new Map<string, SavedWorkflow>()
   const problems: Array<Problem> = []
   for (const folder of folders) {
-    const files = yield* backend.download(yield* filesIn(backend, folder))
+    const small: Array<string> = []
+    for (const { path, size = 0 } of yield* filesIn(backend, folder)) {
+      if (size <= limits.bytes) small.push(path)
+      else problems.push({ path, problem: `it has ${size} bytes, and at most ${limits.bytes} are read` })
+    }
+    const files = yield* backend.download(small)
     for (const file of files) {
       const { path } = file
       const parsed = file.ok
