@@ -57,9 +57,12 @@ const suggestFlag = (error: CliError.CliError): string => {
   if (error._tag === "UnrecognizedOption") {
     const command = valueAt<string>(commandsByFlag, error.option)
     if (command !== undefined) return ` This is a command: deepagents ${command}`
-    return error.suggestions.length === 0 ? didYouMean(error.option, sharedNames) : ""
+    return didYouMean(error.option, [...error.suggestions, ...sharedNames])
   }
-  if (error._tag !== "UnknownSubcommand" || error.suggestions.length > 0) return ""
+  // Below a command, a word is no prompt.
+  if (error._tag !== "UnknownSubcommand" || error.suggestions.length > 0 || (error.parent?.length ?? 0) > 1) return ""
+  const question = didYouMean(`--${error.subcommand}`, ["--help", "--version"])
+  if (question !== "") return question
   // A folder, or a prompt, was taken for a command.
   const text = JSON.stringify(error.subcommand)
   return /^(?:[/~.]|[A-Za-z]:)/.test(error.subcommand)
@@ -67,12 +70,16 @@ const suggestFlag = (error: CliError.CliError): string => {
     : ` To ask the agent: deepagents run ${text}`
 }
 
+/** The message of an error, without names of flags: those of all commands are nearer. */
+const headOf = (error: CliError.CliError): string =>
+  error._tag === "UnrecognizedOption" ? (error.message.split("\n")[0] ?? "") : error.message
+
 /** Reports a wrong command line without the help text, since the standard output is for answers. */
 const presenter = CliOutput.layerPresenter({
   present: (event) =>
     event._tag === "InvalidInvocation"
       ? Effect.sync(() => {
-          const problems = event.errors.map((error) => visible(`${error.message}\n\n ${suggestFlag(error)}`).trimEnd())
+          const problems = event.errors.map((error) => visible(`${headOf(error)}\n\n ${suggestFlag(error)}`).trimEnd())
           process.stderr.write(`${problems.join("\n")}\n\nAll flags: ${event.commandPath.join(" ")} --help\n`)
         })
       : CliOutput.defaultPresenter.present(event)

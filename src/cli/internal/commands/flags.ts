@@ -69,7 +69,7 @@ export const shared = {
 }
 
 /** The names of the flags that every command has. */
-export const sharedNames: ReadonlyArray<string> = [...Object.keys(shared), "help", "version"].map(
+export const sharedNames: ReadonlyArray<string> = [...Object.keys(shared), "help", "version", "completions"].map(
   (name) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 )
 
