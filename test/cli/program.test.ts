@@ -1,5 +1,5 @@
 /** The program as a process: its output, its channels, and its exit codes. */
-import { execFile } from "node:child_process"
+import { execFile, execFileSync } from "node:child_process"
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
@@ -120,7 +120,7 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
         [demo(cwd, "--cwd", program.bin), /^--cwd: .* is no folder\n$/],
         [demo(cwd, "--max-turns", "0"), /^--max-turns is 0; expected /],
         [run(cwd, ["config"], { DEEPAGENTS_BUDGET: "much" }), /^DEEPAGENTS_BUDGET is .*; expected /],
-        [run(cwd, ["config"], { XDG_CONFIG_HOME: config }), /config\.json: it is a folder \(EISDIR\)\n$/],
+        [run(cwd, ["config"], { XDG_CONFIG_HOME: config }), /config\.json: it is a folder, and no regular file\n$/],
         [run(cwd, login, {}, "sk-ant-…"), /^This is not a key: [^]* no key was kept\.\n$/]
       ]
       for (const [ending, words] of cases) {
@@ -288,6 +288,43 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
           assert.notInclude(bad.err + bad.out, "sk-ant-kept")
         })
       )
+  )
+
+  it.effect("suggests flags of all commands, and asks no agent below a command", () =>
+    Effect.gen(function* () {
+      const cwd = folder()
+      for (const [args, wanted] of [
+        [["--vesrion"], /Did you mean "--version"\?/],
+        [["run", "--vesrion", "hi"], /Did you mean "--version" or/],
+        [["vesrion"], /Did you mean "--version"\?/],
+        [["sessions", "lst"], /Did you mean this\?\s+list/],
+        [["trust", "lst"], /^Unknown subcommand "lst" for "deepagents trust"\s+All flags/]
+      ] as const) {
+        const { code, err } = yield* run(cwd, args)
+        assert.equal(code, 2)
+        assert.match(err, wanted)
+      }
+    })
+  )
+
+  it.effect("refuses settings that are no regular file, and waits for no pipe", () =>
+    Effect.gen(function* () {
+      for (const [make, wanted] of [
+        ["mkfifo config.json", /config\.json: it is a pipe, and no regular file/],
+        ["ln -s /dev/zero config.json", /config\.json: it is a device/],
+        ["mkdir config.json", /config\.json: it is a folder/],
+        ["ln -s /nowhere/x config.json", /config\.json: its link leads to \/nowhere\/x, where nothing is/],
+        ["ln -s config.json config.json", /config\.json: its link leads in a circle/],
+        ["truncate -s 2G config.json", /config\.json: it has 2147483648 bytes, and at most 20000000 are read/]
+      ] as const) {
+        const cwd = folder()
+        mkdirSync(join(cwd, "deepagents"))
+        execFileSync("sh", ["-c", make], { cwd: join(cwd, "deepagents") })
+        const { code, err } = yield* run(cwd, ["config"], { XDG_CONFIG_HOME: cwd })
+        assert.equal(code, 2, err)
+        assert.match(err, wanted)
+      }
+    })
   )
 
   it.effect("fails soon, and names address and variable, where nothing listens on this machine", () =>

@@ -10,6 +10,7 @@ import * as fc from "fast-check"
 import { findItems, noProject } from "../../src/cli/internal/config/items.ts"
 import { importsOf } from "../../src/cli/internal/project/imports.ts"
 import { limits, readInstructions } from "../../src/cli/internal/project/instructions.ts"
+import { fileCommands } from "../../src/cli/internal/slash/fileCommands.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
 import { build } from "./built.ts"
@@ -128,8 +129,39 @@ describe("instruction files", { timeout: 60_000 }, () => {
       assert.isAtMost(files[0]!.text.length, limits.file)
       assert.match(
         problems.join("\n"),
-        /^\S*AGENTS\.md is cut: only its beginning is read \(100000 bytes; shorten it\)$/
+        /CLAUDE\.md is not read: it is a pipe[^]*AGENTS\.md is cut: only its beginning is read \(100000 bytes; shorten it\)$/
       )
+    })
+  )
+
+  it.effect("and commands say why they are not read: pipes, links to nothing, large files", () =>
+    Effect.gen(function* () {
+      const root = repository({ "commands/large.md": "x".repeat(100_001), "commands/good.md": "Go." })
+      execFileSync("sh", ["-c", "mkfifo AGENTS.md commands/pipe.md; ln -s nothing CLAUDE.md"], { cwd: root })
+      const { problems } = yield* readProject(root)
+      assert.match(problems.join("\n"), /AGENTS\.md is not read: it is a pipe, and no regular file/)
+      assert.match(problems.join("\n"), /CLAUDE\.md is not read: its link leads to nothing, where nothing is/)
+      const commands = yield* fileCommands([{ folder: join(root, "commands") }], []).pipe(
+        Effect.provide(NodeServices.layer)
+      )
+      assert.deepStrictEqual(
+        commands.map(({ description, name }) => [name, /it .*$/.exec(description)?.[0] ?? description]),
+        [
+          ["good", "Go."],
+          ["large", "it has 100001 bytes, and at most 100000 are read"],
+          ["pipe", "it is a pipe, and no regular file"]
+        ]
+      )
+      for (const { name, run } of commands.slice(1)) {
+        const { message } = yield* Effect.flip(
+          run(
+            "",
+            () => {},
+            () => Effect.succeed("")
+          )
+        )
+        assert.include(message, `commands/${name}.md: it `)
+      }
     })
   )
 

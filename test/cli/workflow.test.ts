@@ -93,6 +93,22 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
     )
   )
 
+  it.effect("says why a large file is no workflow, where it lists and where somebody asks for it", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { cwd, run } = yield* world(sayPart)
+        putScript(cwd, "return 1".padEnd(300_000), "config/deepagents/workflows/large.ts")
+        putScript(cwd, "return 1".padEnd(1_000_001), ".deepagents/workflows/vast.ts")
+        const listed = yield* run("workflow")
+        assert.match(listed.err, /large\.ts: it has 300000 bytes, and at most 262144 are read/)
+        assert.match(listed.err, /vast\.ts: it has 1000001 bytes, and at most 1000000 are read/)
+        const asked = yield* run("workflow", "show", "large")
+        assert.equal(asked.code, 2)
+        assert.match(asked.err, /large\.ts: it has 300000 bytes/)
+      })
+    )
+  )
+
   it.effect("runs a script over agents: phases, agents and use on the way, the value at the end", () =>
     Effect.scoped(
       Effect.gen(function* () {

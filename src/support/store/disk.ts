@@ -13,7 +13,8 @@ const explanations: { readonly [code: string]: string } = {
   EPERM: "its rights, or those of a folder above it, do not let you",
   EISDIR: "it is a folder",
   ENOTDIR: "a part of its path is a file, and no folder",
-  ENOENT: "it is not there"
+  ENOENT: "it is not there",
+  ELOOP: "its link leads in a circle"
 }
 
 const codeIn = (error: unknown): string | undefined => {

@@ -21,7 +21,9 @@ import { unattended } from "./run.ts"
 /** Lists the saved workflows. */
 export const list = Effect.fnUntraced(function* ({ places, project }: Context, asJson: boolean) {
   const { problems, workflows } = yield* Workflows.findWorkflows(places, project)
-  const leftFiles = project.left.filter((item) => item.kind === "workflow").map(({ file }) => file)
+  const leftFiles = project.left
+    .filter((item) => item.kind === "workflow" && item.problem === undefined)
+    .map(({ file }) => file)
   if (asJson) {
     const listed = workflows.map(({ description, name, origin, path, phases }) => ({
       name,

@@ -8,7 +8,7 @@ import * as AgentFile from "../../../agents/AgentFile.ts"
 import * as Prompts from "../../../agents/Prompts.ts"
 import { suggestion } from "../../../support/text/near.ts"
 import { fail } from "../failure.ts"
-import { smallFile } from "../project/folders.ts"
+import { readSmall } from "../project/folders.ts"
 import type { Plugin } from "../project/plugins.ts"
 import { itemsOf, type Project } from "./items.ts"
 import type { Places } from "./places.ts"
@@ -84,11 +84,10 @@ const inFolder = Effect.fnUntraced(function* (folder: string, origin: Origin, pl
   const files = names.filter((name) => name.endsWith(".md")).toSorted()
   return yield* Effect.forEach(files, (name) => {
     const path = join(folder, name)
-    const problem = `is no file of at most ${mostBytes} bytes`
-    return Effect.flatMap(smallFile(path, mostBytes), (text) =>
-      text === undefined
-        ? Effect.succeed(Result.fail(new AgentFile.InvalidAgentFile({ path, problem })))
-        : agentIn(text, path, origin, places)
+    return Effect.flatMap(readSmall(path, mostBytes), (read = { problem: "it is not there" }) =>
+      "problem" in read
+        ? Effect.succeed(Result.fail(new AgentFile.InvalidAgentFile({ path, problem: read.problem })))
+        : agentIn(read.text, path, origin, places)
     )
   })
 })

@@ -40,6 +40,8 @@ export interface Reader {
   readonly bytes: (path: string) => Effect.Effect<Uint8Array | undefined>
   /** The text of a file; `undefined` if there is no such file, or if it is too large. */
   readonly text: (path: string) => Effect.Effect<string | undefined>
+  /** The reason not to read a file; `undefined` if it is read, or is not there. */
+  readonly problem: (path: string) => Effect.Effect<string | undefined>
   /** The names in a folder, sorted. */
   readonly names: (path: string) => Effect.Effect<ReadonlyArray<string>>
   readonly isFolder: (path: string) => Effect.Effect<boolean>
@@ -50,6 +52,7 @@ export interface Reader {
 const readerBelow = (folder: Reader, at: string): Reader => ({
   bytes: (path) => folder.bytes(join(at, path)),
   text: (path) => folder.text(join(at, path)),
+  problem: (path) => folder.problem(join(at, path)),
   names: (path) => folder.names(join(at, path)),
   isFolder: (path) => folder.isFolder(join(at, path)),
   isProgram: (path) => folder.isProgram(join(at, path))
@@ -77,6 +80,14 @@ export const readerOf = Effect.fnUntraced(function* (root: string) {
       Effect.map(bytes(path), (read) =>
         read === undefined || read.length > limits.bytes ? undefined : new TextDecoder().decode(read)
       ),
+    problem: (path) =>
+      Effect.map(inside(path), (found) => {
+        if (found === undefined) return undefined
+        if (found.info.type !== "File") return "it is no regular file"
+        return Number(found.info.size) > limits.bytes
+          ? `it has ${found.info.size} bytes, and at most ${limits.bytes} are read`
+          : undefined
+      }),
     names: (path) =>
       Effect.flatMap(inside(path), (found) =>
         found?.info.type === "Directory"
@@ -103,9 +114,12 @@ const lines = (text: string): string => {
 const fileItem =
   (kind: string, file: string): Find =>
   (folder) =>
-    Effect.map(folder.text(file), (text) =>
-      text === undefined ? [] : [{ kind, name: file, file, text, gist: lines(text) }]
-    )
+    Effect.gen(function* () {
+      const text = yield* folder.text(file)
+      if (text !== undefined) return [{ kind, name: file, file, text, gist: lines(text) }]
+      const problem = yield* folder.problem(file)
+      return problem === undefined ? [] : [{ kind, name: file, file, text: "", problem }]
+    })
 
 /** Each Markdown file below a folder as an item, by its path with colons: `ns/x.md` is `ns:x`. */
 const markdownItems =

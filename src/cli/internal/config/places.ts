@@ -3,7 +3,8 @@ import { homedir } from "node:os"
 import { isAbsolute, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
-import { Failure, orFail, wordsOf } from "../failure.ts"
+import { Failure, fail, wordsOf } from "../failure.ts"
+import { readSmall } from "../project/folders.ts"
 
 /** A folder from the environment. The specification ignores relative paths. */
 const xdg = (variable: string, otherwise: string): string => {
@@ -34,16 +35,13 @@ export const userServers = ({ config }: Places): string => join(config, "mcp.jso
 export const sessionsFile = ({ data }: Places): string => join(data, "sessions.db")
 export const trustFile = ({ config }: Places): string => join(config, "trusted.json")
 
+/** The most bytes of a file of the program or of its user. */
+const mostBytes = 20_000_000
+
 /** Reads a text file. Returns `undefined` if the file does not exist. */
 export const textOf = (file: string): Effect.Effect<string | undefined, Failure, FileSystem.FileSystem> =>
-  FileSystem.FileSystem.use((fs) =>
-    fs.readFileString(file).pipe(
-      Effect.catchIf(
-        ({ reason }) => reason._tag === "NotFound",
-        () => Effect.undefined
-      ),
-      orFail("usage")
-    )
+  Effect.flatMap(readSmall(file, mostBytes), (read) =>
+    read !== undefined && "problem" in read ? fail("usage", `${file}: ${read.problem}`) : Effect.succeed(read?.text)
   )
 
 /** Makes a private folder of the program, with its parents. */

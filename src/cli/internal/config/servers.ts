@@ -2,6 +2,7 @@
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import type { NodeServices } from "@effect/platform-node/NodeServices"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
@@ -67,12 +68,13 @@ const userFiles = Effect.fnUntraced(function* (places: Places) {
   const texts = yield* Effect.forEach(
     files,
     Effect.fnUntraced(function* ([file, isMixed]) {
-      const whole = yield* Effect.orElseSucceed(textOf(file), () => "")
-      const text = whole !== undefined && isMixed ? serversOnly(whole) : whole
-      return text === undefined ? [] : [{ file, origin: "user", text } satisfies ServerFile]
+      const whole = yield* Effect.result(textOf(file))
+      if (Result.isFailure(whole)) return Result.fail(whole.failure.message)
+      const text = whole.success !== undefined && isMixed ? serversOnly(whole.success) : whole.success
+      return Result.succeed(text === undefined ? [] : [{ file, origin: "user", text } satisfies ServerFile])
     })
   )
-  return texts.flat()
+  return Arr.separate(texts)
 })
 
 /**
@@ -80,8 +82,9 @@ const userFiles = Effect.fnUntraced(function* (places: Places) {
  * failure.
  */
 export const findServers = Effect.fnUntraced(function* (places: Places, project: Project, handed: Servers = {}) {
+  const [ofUser, problems] = yield* userFiles(places)
   const files: ReadonlyArray<ServerFile> = [
-    ...(yield* userFiles(places)),
+    ...ofUser.flat(),
     ...itemsOf(project, "MCP server").map(({ file, text }): ServerFile => ({
       file: resolve(places.project, file),
       origin: "project",
@@ -89,7 +92,6 @@ export const findServers = Effect.fnUntraced(function* (places: Places, project:
     }))
   ]
   const byName = new Map<string, FoundServer>()
-  const problems: Array<string> = []
   for (const { file, origin, text } of files) {
     const result = yield* Effect.result(McpConfigFile.parse(file, text, { workspace: places.project }))
     if (Result.isFailure(result)) {

@@ -4,6 +4,9 @@ import { dirname, join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
+import type { PlatformError } from "effect/PlatformError"
+import { valueAt } from "../../../support/json/valueAt.ts"
+import { problemOf } from "../../../support/store/disk.ts"
 
 /** The real path of a folder or a file. `undefined` if there is none. */
 export const realOf = (path: string) =>
@@ -42,10 +45,36 @@ export const foldersOf = Effect.fnUntraced(function* (project: string) {
   return folders
 })
 
-/** Reads a regular file of at most so many bytes. `undefined` for any other: a pipe would never end. */
-export const smallFile = Effect.fnUntraced(function* (path: string, most: number) {
+/** The text of a file, or a reason not to read it. */
+type SmallText = { readonly text: string } | { readonly problem: string }
+
+const kinds: { readonly [type: string]: string } = {
+  Directory: "a folder",
+  FIFO: "a pipe",
+  Socket: "a socket",
+  CharacterDevice: "a device",
+  BlockDevice: "a device"
+}
+
+/** Reads a regular file of at most so many bytes: a pipe would never end. `undefined` if nothing has this path. */
+export const readSmall = Effect.fnUntraced(function* (path: string, most: number) {
   const fs = yield* FileSystem.FileSystem
-  const isSmall = Effect.map(fs.stat(path), ({ size, type }) => type === "File" && Number(size) <= most)
-  if (!(yield* Effect.orElseSucceed(isSmall, () => false))) return undefined
-  return yield* Effect.orElseSucceed(fs.readFileString(path), () => undefined)
+  const isMissing = (error: PlatformError) => error.reason._tag === "NotFound"
+  const read: Effect.Effect<SmallText, PlatformError> = Effect.gen(function* () {
+    const { size, type } = yield* fs.stat(path)
+    if (type !== "File") return { problem: `it is ${valueAt(kinds, type) ?? "no file"}, and no regular file` }
+    if (Number(size) > most) return { problem: `it has ${size} bytes, and at most ${most} are read` }
+    return { text: yield* fs.readFileString(path) }
+  })
+  const missing = Effect.match(fs.readLink(path), {
+    onFailure: () => undefined,
+    onSuccess: (target) => ({ problem: `its link leads to ${target}, where nothing is` })
+  })
+  return yield* Effect.catch(read, (error) =>
+    isMissing(error) ? missing : Effect.succeed({ problem: problemOf(error).replace(`${path}: `, "") })
+  )
 })
+
+/** Reads a regular file of at most so many bytes. `undefined` for any other. */
+export const smallFile = (path: string, most: number) =>
+  Effect.map(readSmall(path, most), (read) => (read !== undefined && "text" in read ? read.text : undefined))

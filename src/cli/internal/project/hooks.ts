@@ -14,7 +14,7 @@ import { itemsOf, type Project } from "../config/items.ts"
 import { type Places, userSettings } from "../config/places.ts"
 import type { Settings } from "../config/settings.ts"
 import { pluginsOf } from "./brought.ts"
-import { smallFile } from "./folders.ts"
+import { readSmall } from "./folders.ts"
 import { askModule } from "./hookModules.ts"
 
 /** The most bytes of a file with hooks. */
@@ -82,14 +82,17 @@ export const findHooks = Effect.fnUntraced(function* (
       }))
     )
   }
-  const claude = join(homedir(), ".claude", "settings.json")
-  const text = yield* smallFile(claude, mostBytes)
-  if (text !== undefined) add(parse(text), claude, "user")
+  const addFile = (file: string, env?: { readonly [name: string]: string }) =>
+    Effect.map(readSmall(file, mostBytes), (read) => {
+      if (read === undefined) return
+      if ("problem" in read) problems.push(`${file}: ${read.problem}; its hooks are left out`)
+      else add(parse(read.text), file, "user", env)
+    })
+  yield* addFile(join(homedir(), ".claude", "settings.json"))
   if (settings.hooks !== undefined) add({ hooks: settings.hooks.value }, userSettings(places), "user")
   for (const { folder } of plugins) {
     const file = join(folder, "hooks", "hooks.json")
-    const pluginText = yield* smallFile(file, mostBytes)
-    if (pluginText !== undefined) add(parse(pluginText), file, "user", { CLAUDE_PLUGIN_ROOT: dirname(dirname(file)) })
+    yield* addFile(file, { CLAUDE_PLUGIN_ROOT: dirname(dirname(file)) })
   }
   for (const { file, files, text: own } of itemsOf(project, "hook")) {
     // The module runs as it was trusted.

@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import { oneLine } from "../../../support/text/untrusted.ts"
-import { realOf, smallFile } from "./folders.ts"
+import { readSmall, realOf } from "./folders.ts"
 
 /** The names of instruction files in a folder of a project. */
 export const names = ["AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"] as const
@@ -51,8 +51,9 @@ export const isInside = (folder: string, path: string): boolean => {
 /** Loads a regular text file at its real path. */
 export const loadFile = Effect.fnUntraced(function* (real: string, isReachable: boolean) {
   if (!isReachable) return { problem: "which is outside of the project; it is not read" }
-  const text = yield* smallFile(real, limits.bytes)
-  return text === undefined || text.includes("\u0000") ? { problem: "which is no text that can be read" } : { text }
+  const loaded = (yield* readSmall(real, limits.bytes)) ?? { problem: "it is not there" }
+  if ("problem" in loaded) return { problem: `which is not read: ${loaded.problem}` }
+  return loaded.text.includes("\u0000") ? { problem: "which is no text that can be read" } : loaded
 })
 
 /** Reads these files, and the ones that they import: each once, in the order in which they are named. */
@@ -83,7 +84,11 @@ export const readWithImports = Effect.fnUntraced(function* <R>(
       if (visited.size >= limits.files) return say(importer, `${path}: it is not read, after ${limits.files} others`)
       const result = real === undefined ? undefined : yield* load(real, importer)
       if (real === undefined || result === undefined) {
-        return importer === undefined ? undefined : say(importer, `${path}, which is not there`)
+        if (importer !== undefined) return say(importer, `${path}, which is not there`)
+        const start = yield* readSmall(path, limits.bytes)
+        return start !== undefined && "problem" in start
+          ? say(undefined, `${path} is not read: ${start.problem}`)
+          : undefined
       }
       if ("problem" in result) return say(importer, `${path}, ${result.problem}`)
       visited.add(real)

@@ -69,8 +69,11 @@ export const readInstructions = Effect.fnUntraced(function* (places: Places, pro
     Effect.fnUntraced(function* (real, importer): Effect.fn.Return<LoadedText, never, FileSystem.FileSystem> {
       const text = trusted.get(real)
       if (text !== undefined) return { text }
-      // Files at the top that are not trusted were said before.
-      if (importer === undefined) return undefined
+      // Texts at the top that are not trusted were said before, and other files were not.
+      if (importer === undefined) {
+        const loaded = yield* loadFile(real, isInside(folders[0] ?? working, real))
+        return "text" in loaded ? undefined : loaded
+      }
       if (isHome(real) && /\.md$/i.test(real)) return yield* loadFile(real, true)
       const isOutside = !isInside(folders[0] ?? working, real)
       return { problem: `which is ${isOutside ? "outside of the project" : "not trusted"}; it is not read` }

@@ -5,7 +5,7 @@ import * as FileSystem from "effect/FileSystem"
 import { cleanLine } from "../../../support/text/clean.ts"
 import { compareText } from "../../../support/text/text.ts"
 import type { Command, RunCommand } from "../chat/options.ts"
-import { smallFile } from "../project/folders.ts"
+import { readSmall } from "../project/folders.ts"
 
 /** Limits: bytes of a file, files of a folder, folders in folders, commands that one text runs. */
 const limits = { bytes: 100_000, files: 500, depth: 4, commands: 20 } as const
@@ -81,15 +81,23 @@ const filesIn = Effect.fnUntraced(function* ({ folder, prefix }: CommandFolder) 
   return files
 })
 
-/** A command file that was read before. */
-interface CommandFile {
-  readonly name: string
-  readonly text: string
-}
+/** A command file that was read, or a reason not to read it. */
+type CommandFile = { readonly name: string; readonly file: string } & (
+  | { readonly text: string }
+  | { readonly problem: string }
+)
+
+/** A command whose file can't be read: it says why. */
+const brokenCommand = (name: string, message: string): Command => ({
+  name,
+  description: cleanLine(message),
+  run: () => Effect.fail({ message })
+})
 
 /**
  * Makes the commands of files, with `description` and `argument-hint` in their front matter: those in the folders, then
- * the given ones. The later one of two with one name wins. A missing folder has no commands.
+ * the given ones. The later one of two with one name wins. A missing folder has no commands. A file that can't be read
+ * is a command that says why.
  */
 export const fileCommands = Effect.fnUntraced(function* (
   folders: ReadonlyArray<CommandFolder>,
@@ -98,11 +106,14 @@ export const fileCommands = Effect.fnUntraced(function* (
   const files: Array<CommandFile> = []
   for (const folder of folders) {
     for (const [name, file] of yield* filesIn(folder)) {
-      files.push({ name, text: (yield* smallFile(file, limits.bytes)) ?? "" })
+      const read = yield* readSmall(file, limits.bytes)
+      if (read !== undefined) files.push({ name, file, ...read })
     }
   }
-  const fitting = [...files, ...given].filter(
-    ({ name, text }) => /^[\w-]+(?::[\w-]+){0,9}$/.test(name) && text !== "" && text.length <= limits.bytes
-  )
-  return [...new Map(fitting.map(({ name, text }) => [name, commandOf(name, text)])).values()]
+  const commands = [...files, ...given].flatMap(({ file, name, ...read }) => {
+    if (!/^[\w-]+(?::[\w-]+){0,9}$/.test(name)) return []
+    if ("problem" in read) return [brokenCommand(name, `${file}: ${read.problem}`)]
+    return read.text === "" ? [] : [commandOf(name, read.text)]
+  })
+  return [...new Map(commands.map((command) => [command.name, command])).values()]
 })

@@ -1,6 +1,6 @@
 /** The workflows of the program: saved scripts over agents, each with a thread of its own. */
 import { homedir } from "node:os"
-import { join, resolve } from "node:path"
+import { basename, join, resolve } from "node:path"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -28,7 +28,7 @@ import { cut } from "../../../../support/text/text.ts"
 import { itemsOf, type Project } from "../../config/items.ts"
 import type { Places } from "../../config/places.ts"
 import { fail, orFail } from "../../failure.ts"
-import { smallFile } from "../../project/folders.ts"
+import { readSmall } from "../../project/folders.ts"
 import type { App } from "../app.ts"
 import { hold } from "../hold.ts"
 import * as Threads from "../threads.ts"
@@ -48,7 +48,11 @@ const filesOf = Effect.fnUntraced(function* (folder: string) {
   const files = names.filter((name) => extension.test(name) && !name.endsWith(".d.ts")).toSorted()
   return yield* Effect.forEach(files.slice(0, limits.files), (name) => {
     const path = join(folder, name)
-    return Effect.map(smallFile(path, limits.bytes), (text) => ({ path, text: text ?? "", origin: "user" as const }))
+    return Effect.map(readSmall(path, limits.bytes), (read = { text: "" }) => ({
+      path,
+      origin: "user" as const,
+      ...read
+    }))
   })
 })
 
@@ -60,13 +64,15 @@ export const findWorkflows = Effect.fnUntraced(function* (places: Places, projec
   // The last item is of the innermost folder, and of the program's own.
   const ofProject = itemsOf(project, "workflow")
     .toReversed()
-    .map(({ file, text }) => ({ path: resolve(places.project, file), text, origin: "project" as const }))
+    .map(({ file, text }) => ({ path: resolve(places.project, file), origin: "project" as const, text }))
   const folders = [join(places.config, "workflows"), join(homedir(), ".claude", "workflows")]
   const files = [...ofProject, ...(yield* Effect.forEach(folders, filesOf)).flat()]
   const workflows = new Map<string, SavedWorkflow>()
-  const problems: Array<string> = []
-  for (const { origin, path, text } of files) {
-    const parsed = Workflow.parse(text, path)
+  const problems = project.left.flatMap(({ file, kind, problem }) =>
+    kind === "workflow" && problem !== undefined ? [`${resolve(places.project, file)}: ${problem}`] : []
+  )
+  for (const { origin, path, ...read } of files) {
+    const parsed = "problem" in read ? Result.fail({ path, problem: read.problem }) : Workflow.parse(read.text, path)
     if (Result.isFailure(parsed)) problems.push(`${path}: ${parsed.failure.problem}`)
     else if (!workflows.has(parsed.success.name)) workflows.set(parsed.success.name, { ...parsed.success, origin })
   }
@@ -75,9 +81,11 @@ export const findWorkflows = Effect.fnUntraced(function* (places: Places, projec
 
 /** Finds a workflow by its name. */
 export const findWorkflow = Effect.fnUntraced(function* (places: Places, project: Project, name: string) {
-  const { workflows } = yield* findWorkflows(places, project)
+  const { problems, workflows } = yield* findWorkflows(places, project)
   const workflow = workflows.find((one) => one.name === name)
   if (workflow !== undefined) return workflow
+  const broken = problems.find((problem) => basename(problem.split(": ")[0] ?? "").replace(extension, "") === name)
+  if (broken !== undefined) return yield* fail("usage", broken)
   const names = workflows.map((one) => one.name)
   const isLeft = project.left.some((item) => item.kind === "workflow")
   const more =
