@@ -338,6 +338,22 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
     })
   )
 
+  it.effect("tells why an answer is late on the standard error: of a run, and of a chat by lines", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        for (const args of [["run", "hi"], ["--plain"]]) {
+          const { url } = yield* serve(error(529, "overloaded_error", "overloaded"), say("Hello."))
+          const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "sk-ant-test" }
+          const { code, err, out } = yield* run(folder(), args, env, "hi\n")
+          assert.equal(code, 0, err)
+          assert.include(out, "Hello.\n")
+          assert.notInclude(out, "asking again")
+          assert.include(err.replaceAll(/\s+/g, " "), "asking again in")
+        }
+      })
+    )
+  )
+
   it.effect("prints the answer alone; events as lines with --json, the result last; keeps the session", () =>
     Effect.gen(function* () {
       const cwd = folder()

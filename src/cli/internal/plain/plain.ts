@@ -70,7 +70,13 @@ export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> &
     process.stdout.write(text)
   }
   const say = (line: string): void => write(`${line}\n`)
-  const printer = makePrinter({ write, columns: process.stdout.columns ?? 100, colours: options.colours })
+  const printer = makePrinter({
+    write,
+    // A file or a pipe gets the conversation, and the person the reason for the delay.
+    tell: (text) => void (process.stdout.isTTY === true ? process.stdout : process.stderr).write(text),
+    columns: process.stdout.columns ?? 100,
+    colours: options.colours
+  })
   const permits = options.permits ?? makePermits(options.folder ?? process.cwd(), [])
   let learned = permits.kept
 

@@ -27,6 +27,8 @@ const replaceSigns = (line: string): string =>
 
 export const makePrinter = (options: {
   readonly write: (text: string) => void
+  /** Prints why an answer is late. Default: `write`. */
+  readonly tell?: ((text: string) => void) | undefined
   readonly columns: number
   readonly colours: boolean
   /** Prints only the answer. */
@@ -39,18 +41,19 @@ export const makePrinter = (options: {
   const isToldWarning = makeIsToldWarning()
   const isShown = ({ kind }: View.Part): boolean =>
     options.answerOnly === true ? kind === "text" || kind === "code" : kind !== "user" || options.echoes === true
-  const print = (parts: ReadonlyArray<View.Part>): void => {
+  const print = (parts: ReadonlyArray<View.Part>, write = options.write): void => {
     for (const part of parts.filter(isShown)) {
-      for (const line of partLines(part, surface)) options.write(`${replaceSigns(line)}\n`)
+      for (const line of partLines(part, surface)) write(`${replaceSigns(line)}\n`)
     }
   }
   return {
     event: (event) => {
       const [next, parts] = View.reduce(view, event)
       view = next
-      if (event._tag !== "Warning" || !isToldWarning(event)) print(parts)
+      const isDelay = event._tag === "Warning" && (event.code === "model-retry" || event.code === "model-fallback")
+      if (event._tag !== "Warning" || !isToldWarning(event)) print(parts, isDelay ? options.tell : undefined)
     },
-    parts: print,
+    parts: (parts) => print(parts),
     view: () => view
   }
 }
