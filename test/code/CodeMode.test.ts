@@ -15,7 +15,7 @@ import {
 import { MemoryBackend } from "effect-deepagents/backends"
 import { CodeMode, type Scripts } from "effect-deepagents/code"
 import * as NodeScripts from "effect-deepagents/code/NodeScripts"
-import { FanOut, Taint } from "effect-deepagents/middleware"
+import { FanOut, Subagents, Taint } from "effect-deepagents/middleware"
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { declare } from "../../src/code/internal/declarations.ts"
@@ -474,3 +474,51 @@ layer(NodeScripts.layer())("code mode", (it) => {
     )
   })
 })
+
+it.effect("keeps the long results of two sub-agents of one thread apart, whose calls have one id", () =>
+  Effect.gen(function* () {
+    const worker = Agent.make({
+      name: "worker",
+      description: "Runs a script",
+      prompt: "worker",
+      middleware: [CodeMode.make({ limits: { output: 1_000 } })]
+    })
+    const lead = Agent.make({ name: "lead", prompt: "lead", middleware: [Subagents.make({ agents: [worker] })] })
+    const model = TestChatModel.reactive(({ messages, systemPrompt }) => {
+      const [first] = messages
+      const last = messages.at(-1)
+      if (first === undefined || last === undefined || messages.length > 1)
+        return last === undefined ? "" : Message.text(last)
+      return TestChatModel.calls(
+        systemPrompt.startsWith("worker")
+          ? [
+              {
+                id: "call_0",
+                name: "run_script",
+                arguments: { script: `return "${Message.text(first)}".repeat(2_000)` }
+              }
+            ]
+          : ["x", "y"].map((description, index) => ({
+              id: `call_${index}`,
+              name: "task",
+              arguments: { description, subagent_type: "worker" }
+            }))
+      )
+    })
+    const { messages } = yield* Effect.provide(Agent.run(lead, "go", { threadId: "t" }), model)
+    const backend = yield* Backend.Backend
+    const answers = messages.flatMap((message) => (message.role === "tool" ? [Message.text(message)] : []))
+    const contents = yield* Effect.forEach(answers, (answer) =>
+      Effect.map(backend.read(/\S+script_results\S+\.txt/.exec(answer)?.[0] ?? ""), (file) =>
+        file.kind === "text" ? file.text.slice(0, 3) : ""
+      )
+    )
+    assert.deepStrictEqual(contents, ["xxx", "yyy"])
+  }).pipe(
+    Effect.provide([
+      NodeScripts.layer(),
+      MemoryBackend.layer(),
+      Layer.provide(SessionStore.journal, MemorySessions.layer)
+    ])
+  )
+)

@@ -119,6 +119,8 @@ export const executeScript = Effect.fnUntraced(function* (call: Call) {
   })
   const world = makeWorld()
   const key = `${context.threadId ?? context.runId} ${context.callId}`
+  // Two sub-agents of one thread may have calls of one id.
+  const file = `${context.runId} ${context.callId}`
   const script = yield* Continued.open(context, Continued.failedSlot, key, continues)
   const { now, outcomes, seed } = script
   let count = 0
@@ -168,10 +170,10 @@ export const executeScript = Effect.fnUntraced(function* (call: Call) {
   const value = yield* Effect.catch(work, (error) =>
     Effect.gen(function* () {
       const isKept = canContinue && (yield* Continued.keepFailed(context.state, Continued.failedSlot, script))
-      const text = yield* shorten(textOf(printed, undefined), output, key)
+      const text = yield* shorten(textOf(printed, undefined), output, file)
       return yield* failureOf({ error, printed: text, calls: doneCalls, id: isKept ? script.id : undefined })
     })
   )
   if (continues !== undefined) yield* Continued.forget(context.state, Continued.failedSlot, script)
-  return yield* shorten(textOf(printed, value), output, key)
+  return yield* shorten(textOf(printed, value), output, file)
 })
