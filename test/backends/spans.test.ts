@@ -5,18 +5,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Stream, Tracer } from "effect"
 import { Backend, Sandbox } from "effect-deepagents"
 import { CompositeBackend, MemoryBackend, Permissions } from "effect-deepagents/backends"
+import { makeSpanRecorder } from "../spans.ts"
 
 /** Records the names of the spans that end, with their attributes. */
 const recorded = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
-    const spans: Array<Tracer.NativeSpan> = []
-    const tracer = Tracer.make({
-      span: (options) => {
-        const span = new Tracer.NativeSpan(options)
-        spans.push(span)
-        return span
-      }
-    })
+    const { spans, tracer } = makeSpanRecorder()
     return Effect.map(Effect.exit(Effect.provideService(effect, Tracer.Tracer, tracer)), () => spans)
   })
 

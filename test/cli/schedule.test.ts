@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { endChild } from "../child.ts"
 import { isFull } from "../scale.ts"
 import { ask } from "../server/door.ts"
 import { build } from "./built.ts"
@@ -26,12 +27,6 @@ const start = (home: string, args: ReadonlyArray<string>, isUp?: RegExp) =>
     child.stderr.on("data", take)
     child.on("close", () => resume(Effect.succeed({ child, text })))
     return Effect.sync(() => child.kill("SIGKILL"))
-  })
-
-const kill = (child: ChildProcess) =>
-  Effect.callback<void>((resume) => {
-    child.on("close", () => resume(Effect.void))
-    child.kill("SIGKILL")
   })
 
 const schedule = (home: string, ...args: ReadonlyArray<string>) =>
@@ -58,7 +53,7 @@ describe("deepagents schedule", () => {
         const runner = yield* start(home, ["schedule", "run"], /Ctrl-C ends it/)
         assert.include(runner.text, "1 schedule ")
         assert.include((yield* start(home, ["serve", "--port", "0"])).text, "Another process serves")
-        yield* kill(runner.child)
+        yield* endChild(runner.child)
         const server = yield* start(home, ["serve", "--port", "0"], /within a minute/)
         yield* Effect.addFinalizer(() => Effect.sync(() => server.child.kill("SIGKILL")))
         const [file = ""] = globSync(join(home, "data/deepagents/serve/*/server.json"))

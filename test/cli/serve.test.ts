@@ -7,6 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
+import { endChild } from "../child.ts"
 import { isFull } from "../scale.ts"
 import { ask, readFrames } from "../server/door.ts"
 import { foldFrames, showState } from "../server/reader.ts"
@@ -44,12 +45,6 @@ const serve = (
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
-const kill = (child: ChildProcess) =>
-  Effect.callback<void>((resume) => {
-    child.on("close", () => resume(Effect.void))
-    child.kill("SIGKILL")
-  })
-
 /** The address and the token that the server keeps for programs. */
 const readKnown = (home: string, data = "data"): { readonly url: string; readonly token: string } => {
   const [file = ""] = globSync(join(home, data, "deepagents/serve/*/server.json"))
@@ -70,7 +65,7 @@ describe("deepagents serve", () => {
         assert.strictEqual((yield* ask(`${url}/agents`, { token: "" })).status, 401)
         const taken = yield* ask(`${url}/threads/t/runs`, { token, body: { agent: "deep", input: "hello", id: "1" } })
         assert.strictEqual(taken.status, 202)
-        yield* kill(first.child)
+        yield* endChild(first.child)
         const second = yield* serve(home, [])
         const known = readKnown(home)
         assert.strictEqual(known.token, token)
@@ -80,7 +75,7 @@ describe("deepagents serve", () => {
         assert.strictEqual(messages.filter(([, id]) => id === "input:1").length, 1)
         const busy = yield* serve(home, [])
         assert.include(busy.text, "Another process serves")
-        yield* kill(second.child)
+        yield* endChild(second.child)
       }),
     240_000
   )
@@ -119,7 +114,7 @@ describe("deepagents serve", () => {
         const { isSigned, text } = yield* Effect.promise(() => told.promise)
         assert.isTrue(isSigned)
         assert.match(text, /"type":"run\.ended".*"thread":"t","input":"1"/u)
-        yield* kill(child)
+        yield* endChild(child)
       }).pipe(Effect.scoped),
     120_000
   )
@@ -138,7 +133,7 @@ describe("deepagents serve", () => {
             : [{ call: "write_file", id: `call-${name}`, input: { file_path: join(home, name), content: "x" } }]
         })
         const { child } = yield* serve(home, [], env, ["--approvals", "auto-edit"])
-        yield* Effect.addFinalizer(() => kill(child))
+        yield* Effect.addFinalizer(() => endChild(child))
         const { token, url } = readKnown(home)
         const offers = yield* ask(`${url}/agents`, { token })
         assert.deepStrictEqual(offers.at("modes"), ["auto-edit", "ask", "plan"])
@@ -199,10 +194,10 @@ describe("deepagents serve", () => {
         const refused = yield* ask(`${second.url}/threads/t/cancel`, { token: second.token, body: {} })
         assert.strictEqual(refused.status, 503)
         assert.deepStrictEqual(yield* inputsAt(second), ["input:1"])
-        yield* kill(first.child)
+        yield* endChild(first.child)
         // A cluster has the mail that it leaves.
         assert.strictEqual((yield* post(second, "2")).status, 202)
-        yield* kill(second.child)
+        yield* endChild(second.child)
 
         const enter = Effect.fnUntraced(function* (data: string) {
           const address = `127.0.0.1:${yield* freePort}`
@@ -214,7 +209,7 @@ describe("deepagents serve", () => {
         assert.strictEqual((yield* post(fourth, "4")).status, 202)
         const inputs = ["input:1", "input:2", "input:3", "input:4"]
         assert.deepStrictEqual(yield* Effect.all([inputsAt(third), inputsAt(fourth)]), [inputs, inputs])
-        yield* kill(third.child)
+        yield* endChild(third.child)
         assert.strictEqual((yield* post(fourth, "5")).status, 202)
         assert.deepStrictEqual(yield* inputsAt(fourth), [...inputs, "input:5"])
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, Exit, Fiber, Latch, Layer, Schema, Stream, Tracer } from "effect"
+import { DateTime, Effect, Exit, Fiber, Latch, Layer, Schema, Stream } from "effect"
 import { Agent, Approval, Message, Middleware, StopWhen, Tool, ToolOutput } from "effect-deepagents"
 import { AgentClient, AgentEntity, type ThreadEvent, Wait } from "effect-deepagents/durable"
 import { HumanInTheLoop } from "effect-deepagents/middleware"
@@ -7,6 +7,7 @@ import { SessionStore } from "effect-deepagents/sessions"
 import { AgentTest, TestChatModel } from "effect-deepagents/testing"
 import { Sharding } from "effect/cluster"
 import { TestClock } from "effect/testing"
+import { makeSpanRecorder } from "../spans.ts"
 import { runner, ticking } from "./entities.ts"
 
 const pay = (ran: Array<number>) =>
@@ -51,14 +52,7 @@ describe("AgentEntity", () => {
 
   it.effect("makes a span of each request to a thread, without its content", () =>
     Effect.gen(function* () {
-      const spans: Array<Tracer.NativeSpan> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        }
-      })
+      const { spans, tracer } = makeSpanRecorder()
       const entity = AgentEntity.make({ name: "a", agent: Agent.make({ name: "a", prompt: "" }) })
       yield* Effect.gen(function* () {
         const client = yield* AgentClient.of(entity, "t")

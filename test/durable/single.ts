@@ -1,24 +1,14 @@
 /** A machine of its own, in a process that a test may kill. */
-import { spawn } from "node:child_process"
 import { Effect, Schedule } from "effect"
 import { bundle } from "../bundle.ts"
+import { runChild } from "../child.ts"
 import { did } from "./children/agents.ts"
 
 const file = bundle(new URL("children/single.ts", import.meta.url))
 
 /** Runs the machine; ends it after a given line, or reads its output. */
 export const runMachine = (path: string, what: string, until?: string) =>
-  Effect.callback<string>((resume) => {
-    const child = spawn(process.execPath, [file, path, what], {
-      stdio: ["ignore", "pipe", "inherit"]
-    })
-    let said = ""
-    child.stdout.on("data", (chunk) => {
-      said += String(chunk)
-    })
-    child.on("close", () => resume(Effect.succeed(said)))
-    return Effect.sync(() => child.kill("SIGKILL"))
-  }).pipe(
+  Effect.map(runChild(file, [path, what]), ({ text }) => text).pipe(
     Effect.raceFirst(
       until === undefined
         ? Effect.never

@@ -4,6 +4,7 @@ import { Agent } from "effect-deepagents"
 import { BackgroundTasks } from "effect-deepagents/middleware"
 import { TestChatModel } from "effect-deepagents/testing"
 import { HttpClient } from "effect/http"
+import { makeSpanRecorder } from "../spans.ts"
 import { answers, check, script, start, statuses } from "./BackgroundSubagents.fixtures.ts"
 import { analyst, live, over, remoteLead, makeAnswer, type Server, toldOf, until } from "./RemoteAgents.fixtures.ts"
 import { server } from "./RemoteAgents.server.ts"
@@ -58,14 +59,7 @@ describe("RemoteAgents with servers that mean harm, or are broken", () => {
   it.live("keys are in no span, also where headers are", () =>
     Effect.gen(function* () {
       const there = yield* server
-      const spans: Array<Tracer.NativeSpan> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        }
-      })
+      const { spans, tracer } = makeSpanRecorder()
       yield* Effect.provideService(
         toldOf(
           analyst(there, { headers: { "X-Company-Key": Redacted.make(key), "x-tenant": "ada" } }),

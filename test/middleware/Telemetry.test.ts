@@ -5,19 +5,13 @@ import { ModelFallback, ModelRetry, Telemetry } from "effect-deepagents/middlewa
 import { TestChatModel } from "effect-deepagents/testing"
 import { TestClock } from "effect/testing"
 import * as TestJournal from "../core/journal.ts"
+import { makeSpanRecorder } from "../spans.ts"
 import { agentWith, inBackground, prompt } from "./run.ts"
 
 /** Runs with a tracer that keeps its spans, and metrics of its own. */
 const traced = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
-    const spans: Array<Tracer.NativeSpan> = []
-    const tracer = Tracer.make({
-      span: (options) => {
-        const span = new Tracer.NativeSpan(options)
-        spans.push(span)
-        return span
-      }
-    })
+    const { spans, tracer } = makeSpanRecorder()
     const registry: Metric.MetricRegistry = new Map()
     const exit = yield* Effect.exit(effect).pipe(
       Effect.provideService(Tracer.Tracer, tracer),

@@ -1,5 +1,4 @@
 /** What an SQLite file holds when indexing processes are killed, and when several write at once. */
-import { type ChildProcess, spawn } from "node:child_process"
 import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -10,24 +9,21 @@ import { HashingEmbedding, RagIndex, Retriever } from "effect-deepagents/rag"
 import * as SqliteIndex from "effect-deepagents/rag/SqliteIndex"
 import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { bundle } from "../bundle.ts"
+import { linesOf, runChild } from "../child.ts"
 import { isFull } from "../scale.ts"
 
 /** Indexes in a process, and kills it after so many lines. */
 const index = (file: string, namespace: string, round: number, killAfter = Infinity) =>
-  Effect.callback<ReadonlyArray<string>>((resume) => {
-    const child: ChildProcess = spawn(
-      process.execPath,
-      [bundle(new URL("children/indexer.ts", import.meta.url)), file, namespace, String(round)],
-      { stdio: ["ignore", "pipe", "inherit"] }
-    )
-    let text = ""
-    child.stdout?.on("data", (data) => {
-      text += String(data)
-      if (text.split("\n").length > killAfter) child.kill("SIGKILL")
-    })
-    child.on("close", () => resume(Effect.succeed(text.split("\n").slice(0, -1))))
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
+  Effect.map(
+    runChild(
+      bundle(new URL("children/indexer.ts", import.meta.url)),
+      [file, namespace, String(round)],
+      (text, child) => {
+        if (text.split("\n").length > killAfter) child.kill("SIGKILL")
+      }
+    ),
+    ({ text }) => linesOf(text)
+  )
 
 /** Checks that each document is there wholly, in all tables. */
 const checkFile = (file: string) =>

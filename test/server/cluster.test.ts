@@ -1,5 +1,4 @@
 /** Servers of a cluster on one Postgres: a client of any of them has every thread. */
-import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -8,44 +7,20 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import type { Server } from "effect-deepagents/server"
 import { bundle } from "../bundle.ts"
+import { endChild, startServer } from "../child.ts"
 import { divided } from "../durable/places.ts"
 import { freePort } from "../servers/port.ts"
 import { postgres } from "../servers/postgres.ts"
 import { ask, readFrames } from "./door.ts"
 import { foldFrames, showState } from "./reader.ts"
 
-interface Node {
-  readonly child: ChildProcess
-  readonly url: string
-}
-
 /** Starts a server, and waits until it listens. */
 const boot = Effect.fnUntraced(function* (file: string, database: string, folder: string) {
-  const port = yield* freePort
-  return yield* Effect.acquireRelease(
-    Effect.callback<Node>((resume) => {
-      const child = spawn(process.execPath, [file, database, String(port), folder], {
-        stdio: ["ignore", "pipe", "inherit"]
-      })
-      let text = ""
-      child.stdout.on("data", (chunk) => {
-        text += String(chunk)
-        const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(text) ?? []
-        if (url !== undefined) resume(Effect.succeed({ child, url }))
-      })
-    }),
-    ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
-  )
+  return yield* startServer(file, [database, String(yield* freePort), folder])
 })
 
-const end = (child: ChildProcess, signal: "SIGKILL" | "SIGTERM") =>
-  Effect.callback<void>((resume) => {
-    child.on("close", () => resume(Effect.void))
-    child.kill(signal)
-  })
-
 const token = "token"
-const post = ({ url }: Node, thread: string, input: string, id: string) =>
+const post = ({ url }: { readonly url: string }, thread: string, input: string, id: string) =>
   ask(`${url}/threads/${thread}/runs`, { token, body: { agent: "helper", input, id } })
 
 const isEvent = (tag: string) => (frame: Server.Frame) => frame._tag === "Event" && frame.event._tag === tag
@@ -105,7 +80,7 @@ describe("two servers of a cluster", () => {
           })
         )
         while (!isRead) yield* Effect.sleep("20 millis")
-        yield* end(owner.child, "SIGKILL")
+        yield* endChild(owner.child, "SIGKILL")
         writeFileSync(join(folder, "go"), "")
         const { frames, isCut } = yield* Fiber.join(late)
         assert.isFalse(isCut)
@@ -144,7 +119,7 @@ describe("two servers of a cluster", () => {
         const effects = (n: number) =>
           linesOf(join(folder, "effects")).filter((line) => line.startsWith(`${n} `)).length
         while (effects(0) < 1 + alone.length) yield* Effect.sleep("20 millis")
-        yield* end(other.child, "SIGKILL")
+        yield* endChild(other.child, "SIGKILL")
         writeFileSync(join(folder, "go"), "")
         while (effects(2) < 1 + alone.length) yield* Effect.sleep("20 millis")
         assert.deepStrictEqual([effects(0), effects(1), effects(2)], [7, 7, 7])

@@ -1,5 +1,4 @@
 /** A server that is killed again and again, and a reader that comes again. */
-import { type ChildProcess, spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -7,30 +6,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Server } from "effect-deepagents/server"
 import { bundle } from "../bundle.ts"
+import { endChild, startServer } from "../child.ts"
 import { isFull } from "../scale.ts"
 import { ask, readFrames } from "./door.ts"
 import { foldFrames, showState, type State } from "./reader.ts"
-
-/** Starts the server, and waits until it listens. */
-const boot = (file: string, folder: string, port: string) =>
-  Effect.callback<{ readonly child: ChildProcess; readonly url: string }>((resume) => {
-    const child = spawn(process.execPath, [file, folder, port], {
-      stdio: ["ignore", "pipe", "inherit"]
-    })
-    let text = ""
-    child.stdout.on("data", (chunk) => {
-      text += String(chunk)
-      const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(text) ?? []
-      if (url !== undefined) resume(Effect.succeed({ child, url }))
-    })
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
-
-const kill = (child: ChildProcess) =>
-  Effect.callback<void>((resume) => {
-    child.on("close", () => resume(Effect.void))
-    child.kill("SIGKILL")
-  })
 
 /** The number that the last frame calls the tool with. */
 const calledWith = (frame: Server.Frame | undefined): number =>
@@ -46,10 +25,9 @@ describe(`a server that is killed at work, ${ends.length} times`, () => {
       Effect.gen(function* () {
         const folder = mkdtempSync(join(tmpdir(), "killed-"))
         const file = bundle(new URL("children/killedServer.ts", import.meta.url))
-        const first = yield* boot(file, folder, "0")
+        const first = yield* startServer(file, [folder, "0"])
         const { url } = first
         let child = first.child
-        yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
         const { port } = new URL(url)
         for (const n of [1, 3, 5]) if (!ends.includes(n)) writeFileSync(join(folder, `go-${n}`), "")
         const send = ask(`${url}/threads/t/runs`, {
@@ -71,17 +49,17 @@ describe(`a server that is killed at work, ${ends.length} times`, () => {
           if (!isCut) break
           const n = calledWith(frames.at(-1))
           killed.add(n)
-          yield* kill(child)
+          yield* endChild(child)
           writeFileSync(join(folder, `go-${n}`), "")
-          child = (yield* boot(file, folder, port)).child
+          child = (yield* startServer(file, [folder, port])).child
           // Sent again, it is known.
           assert.strictEqual((yield* send).at("isNew"), false)
         }
         assert.deepStrictEqual([...killed], ends)
         assert.isAtLeast(state.resets, ends.length)
         assert.strictEqual(readFileSync(join(folder, "effects"), "utf8"), "0\n1\n2\n3\n4\n5\n")
-        yield* kill(child)
-        child = (yield* boot(file, folder, port)).child
+        yield* endChild(child)
+        child = (yield* startServer(file, [folder, port])).child
         const stored = showState(foldFrames((yield* readFrames(`${url}/threads/t/events`, { token: "token" })).frames))
         assert.deepStrictEqual(showState(state), stored)
         assert.strictEqual(stored.end, "RunCompleted completed")

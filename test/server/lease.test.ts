@@ -1,5 +1,4 @@
 /** Several processes with one mailbox: one of them has it, and another one takes over. */
-import { type ChildProcess, spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -12,29 +11,9 @@ import * as SqliteClient from "effect-deepagents/sessions/SqliteClient"
 import { Storage } from "effect-deepagents/stores"
 import { TestChatModel } from "effect-deepagents/testing"
 import { bundle } from "../bundle.ts"
+import { endChild, startServer } from "../child.ts"
 import { ask, readFrames } from "./door.ts"
 import { foldFrames, showState } from "./reader.ts"
-
-/** Starts a server, and waits until it listens. */
-const boot = (file: string, folder: string) =>
-  Effect.acquireRelease(
-    Effect.callback<{ readonly child: ChildProcess; readonly url: string }>((resume) => {
-      const child = spawn(process.execPath, [file, folder], { stdio: ["ignore", "pipe", "inherit"] })
-      let text = ""
-      child.stdout.on("data", (chunk) => {
-        text += String(chunk)
-        const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(text) ?? []
-        if (url !== undefined) resume(Effect.succeed({ child, url }))
-      })
-    }),
-    ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
-  )
-
-const end = (child: ChildProcess, signal: "SIGKILL" | "SIGTERM") =>
-  Effect.callback<void>((resume) => {
-    child.on("close", () => resume(Effect.void))
-    child.kill(signal)
-  })
 
 const post = (url: string, thread: string, input: string, id: string) =>
   ask(`${url}/threads/${thread}/runs`, { token: "token", body: { agent: "helper", input, id } })
@@ -58,8 +37,8 @@ describe("two processes on one SQLite file", () => {
       Effect.gen(function* () {
         const folder = mkdtempSync(join(tmpdir(), "leased-"))
         const file = bundle(new URL("children/leasedServer.ts", import.meta.url))
-        const one = yield* boot(file, folder)
-        const two = yield* boot(file, folder)
+        const one = yield* startServer(file, [folder])
+        const two = yield* startServer(file, [folder])
         // Both have the schedule, whose ticks come at each second.
         yield* Schedules.add({
           name: "tick",
@@ -95,7 +74,7 @@ describe("two processes on one SQLite file", () => {
         assert.strictEqual((yield* ask(`${two.url}/threads/t`, { token: "token", method: "DELETE" })).status, 409)
         assert.strictEqual((yield* post(two.url, "t", "Note all", "1")).at("isNew"), false)
 
-        yield* end(one.child, "SIGKILL")
+        yield* endChild(one.child, "SIGKILL")
         writeFileSync(join(folder, "go"), "")
         assert.strictEqual((yield* takeInput(two.url, "t", "And then?", "2")).status, 202)
         const whole = showState(
@@ -123,9 +102,9 @@ describe("two processes on one SQLite file", () => {
         ])
 
         // The next one stands by, until this one ends and says so.
-        const three = yield* boot(file, folder)
+        const three = yield* startServer(file, [folder])
         assert.strictEqual((yield* post(three.url, "t", "Hello", "4")).status, 503)
-        yield* end(two.child, "SIGTERM")
+        yield* endChild(two.child, "SIGTERM")
         assert.strictEqual((yield* takeInput(three.url, "t", "Hello", "4")).status, 202)
         yield* readFrames(`${three.url}/threads/t/events`, { token: "token" })
         // The ticks of three processes: each once, by its time.

@@ -1,33 +1,25 @@
 /** Invariants when processes end, by themselves or by `kill -9`, and when several write at once. */
-import { type ChildProcess, spawn } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { assert, describe, it, layer, type Vitest } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { Message } from "effect-deepagents"
 import { SessionStore } from "effect-deepagents/sessions"
 import { bundle } from "../bundle.ts"
+import { linesOf, runChild } from "../child.ts"
 import { isFull, sampled } from "../scale.ts"
 import { hasRedis } from "../servers/redis.ts"
 import { type Place, layer as storeOf } from "./children/stores.ts"
 import { aPrefix, aSchema, folder, Postgres, RedisServer } from "./places.ts"
 
-const start = (file: string, args: ReadonlyArray<string>): ChildProcess =>
-  spawn(process.execPath, [bundle(new URL(`children/${file}`, import.meta.url)), ...args], {
-    stdio: ["ignore", "pipe", "inherit"]
-  })
-
 /** Runs a process to its end; `onLine` may end it before. */
 const run = (file: string, args: ReadonlyArray<string>, onLine?: (lines: number, child: ChildProcess) => void) =>
-  Effect.callback<{ readonly lines: ReadonlyArray<string>; readonly code: number | null }>((resume) => {
-    const child = start(file, args)
-    let text = ""
-    child.stdout?.on("data", (chunk) => {
-      text += String(chunk)
-      onLine?.(text.split("\n").length - 1, child)
-    })
-    child.on("close", (code) => resume(Effect.succeed({ code, lines: text.split("\n").slice(0, -1) })))
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
+  Effect.map(
+    runChild(bundle(new URL(`children/${file}`, import.meta.url)), args, (text, child) =>
+      onLine?.(linesOf(text).length, child)
+    ),
+    ({ code, text }) => ({ code, lines: linesOf(text) })
+  )
 
 const whole = Effect.fnUntraced(function* (store: SessionStore.Service) {
   const page = yield* store.load("t", { limit: 10_000 })

@@ -1,5 +1,4 @@
 /** Programs whose process is killed at each of their effects. */
-import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
@@ -7,22 +6,11 @@ import { Agent, Approval, Middleware, Question, ToolContext } from "effect-deepa
 import { MemorySessions, SessionStore } from "effect-deepagents/sessions"
 import { isOpenCallSlot } from "../../src/core/thread/suspension.ts"
 import { bundle } from "../bundle.ts"
+import { runChild } from "../child.ts"
 import { sampled } from "../scale.ts"
 import { folder } from "./places.ts"
 
-const run = (...args: ReadonlyArray<string>) =>
-  Effect.callback<{ readonly text: string; readonly code: number | null }>((resume) => {
-    const file = bundle(new URL("children/program.ts", import.meta.url))
-    const child = spawn(process.execPath, [file, ...args], {
-      stdio: ["ignore", "pipe", "inherit"]
-    })
-    let text = ""
-    child.stdout.on("data", (chunk) => {
-      text += String(chunk)
-    })
-    child.on("close", (code) => resume(Effect.succeed({ code, text })))
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
+const run = (...args: ReadonlyArray<string>) => runChild(bundle(new URL("children/program.ts", import.meta.url)), args)
 
 const hold = (name: string, effects: number, expected: string) =>
   describe(`the program "${name}"`, () => {

@@ -1,9 +1,9 @@
 /** Processes that are stopped or killed while the gates of a turn are asked, as in a rolling deployment. */
-import { spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { bundle } from "../bundle.ts"
+import { runChild } from "../child.ts"
 import { scaled } from "../scale.ts"
 import { folder } from "./places.ts"
 
@@ -17,21 +17,15 @@ interface End {
 
 /** Runs a process; ends it by a signal so many milliseconds after its gate began. Gives its last line, if there is one. */
 const run = (args: ReadonlyArray<string>, signal?: NodeJS.Signals, after = 0) =>
-  Effect.callback<End | undefined>((resume) => {
-    const child = spawn(process.execPath, [file, ...args], {
-      stdio: ["ignore", "pipe", "inherit"]
-    })
-    let text = ""
-    child.stdout.on("data", (chunk) => {
-      text += String(chunk)
+  Effect.map(
+    runChild(file, args, (text, child) => {
       if (signal !== undefined && text.includes("gate\n")) setTimeout(() => child.kill(signal), after)
-    })
-    child.on("close", () => {
+    }),
+    ({ text }): End | undefined => {
       const line = text.split("\n").findLast((one) => one.startsWith("{"))
-      resume(Effect.succeed(line === undefined ? undefined : JSON.parse(line)))
-    })
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
+      return line === undefined ? undefined : JSON.parse(line)
+    }
+  )
 
 it.live(
   "an approval is asked however often its process is restarted, and nothing is told as begun that was not",

@@ -1,28 +1,22 @@
 /** Invariants of several processes that share a storage, and of their ends by `kill -9`. */
-import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Config, ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
 import { CredentialKey, CredentialStore, Storage } from "effect-deepagents/stores"
 import { bundle } from "../bundle.ts"
+import { linesOf, runChild } from "../child.ts"
 import { isFull } from "../scale.ts"
 import { storage } from "./children/storage.ts"
 import { folder } from "./places.ts"
 
 /** Runs a process to its end; `onLine` may end it before. */
 const run = (file: string, args: ReadonlyArray<string>, onLine?: (lines: number, kill: () => void) => void) =>
-  Effect.callback<{ readonly lines: ReadonlyArray<string>; readonly code: number | null }>((resume) => {
-    const child = spawn(process.execPath, [bundle(new URL(`children/${file}`, import.meta.url)), ...args], {
-      stdio: ["ignore", "pipe", "inherit"]
-    })
-    let text = ""
-    child.stdout.on("data", (chunk) => {
-      text += String(chunk)
-      onLine?.(text.split("\n").length - 1, () => child.kill("SIGKILL"))
-    })
-    child.on("close", (code) => resume(Effect.succeed({ code, lines: text.split("\n").slice(0, -1) })))
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
+  Effect.map(
+    runChild(bundle(new URL(`children/${file}`, import.meta.url)), args, (text, child) =>
+      onLine?.(linesOf(text).length, () => child.kill("SIGKILL"))
+    ),
+    ({ code, text }) => ({ code, lines: linesOf(text) })
+  )
 
 /** The rows that must be there, and those that must not, by the printed operations. */
 const expected = (lines: ReadonlyArray<string>) => {

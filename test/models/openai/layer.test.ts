@@ -15,6 +15,7 @@ import {
 import { Agent, ChatModel, Message, ModelError, Tool } from "effect-deepagents"
 import * as OpenAiChatModel from "effect-deepagents/models/OpenAiChatModel"
 import * as OpenAiCompatibleChatModel from "effect-deepagents/models/OpenAiCompatibleChatModel"
+import { makeSpanRecorder } from "../../spans.ts"
 import * as Server from "../servers/openai.ts"
 import { ask, askAll, compatible, key, request, responses } from "./asking.ts"
 import { responsesProblems } from "./rules.ts"
@@ -174,14 +175,7 @@ describe("secrets", () => {
           server.reply(reply(server))
           const seen: Array<unknown> = []
           const logger = Logger.make((entry) => void seen.push(entry.message, entry.cause))
-          const spans: Array<Tracer.Span> = []
-          const tracer = Tracer.make({
-            span: (options) => {
-              const span = new Tracer.NativeSpan(options)
-              spans.push(span)
-              return span
-            }
-          })
+          const { spans, tracer } = makeSpanRecorder()
           const outcome = yield* ask(
             model(server, { headers: { "x-gateway-key": Redacted.make("gateway-secret-0123") } }),
             asked

@@ -1,5 +1,4 @@
 /** Invariants of several processes that spend from one account, and of their ends by `kill -9`. */
-import { spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as PgClient from "@effect/sql-pg/PgClient"
@@ -12,6 +11,7 @@ import { Redis } from "effect/persistence"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { bundle } from "../../bundle.ts"
+import { runChild } from "../../child.ts"
 import { isFull } from "../../scale.ts"
 import { hasRedis } from "../../servers/redis.ts"
 import type { Place } from "../../sessions/children/stores.ts"
@@ -23,18 +23,12 @@ const max = 20_000
 
 /** Runs a process to its end, or for so many lines. */
 const run = (args: ReadonlyArray<string>, lines: number) =>
-  Effect.callback<string>((resume) => {
-    const child = spawn(process.execPath, [bundle(new URL("../children/ledger.ts", import.meta.url)), ...args], {
-      stdio: ["ignore", "pipe", "inherit"]
-    })
-    let text = ""
-    child.stdout.on("data", (chunk) => {
-      text += String(chunk)
+  Effect.map(
+    runChild(bundle(new URL("../children/ledger.ts", import.meta.url)), args, (text, child) => {
       if (text.split("\n").length > lines) child.kill("SIGKILL")
-    })
-    child.on("close", () => resume(Effect.succeed(text)))
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
+    }),
+    ({ text }) => text
+  )
 
 /** The least and the most that an account can have spent, by the acknowledged operations. */
 const bounds = (text: string, account: string) => {
