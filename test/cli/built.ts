@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { inject } from "vitest"
+import { afterAll, inject } from "vitest"
 
 interface Ended {
   readonly code: number | null
@@ -67,4 +67,11 @@ export const build = () => {
   const run = (...given: Parameters<typeof start>) => Effect.promise(() => start(...given).ended)
 
   return { bin, folder, start, run, remove: () => rmSync(home, { recursive: true, force: true }) }
+}
+
+/** The program for the tests of a file. Its home is removed after them. */
+export const useProgram = () => {
+  const program = build()
+  afterAll(program.remove)
+  return program
 }

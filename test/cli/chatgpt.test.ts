@@ -5,7 +5,7 @@ import * as http from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Deferred, Effect, Exit, Fiber, Redacted } from "effect"
 import { Agent, Tool } from "effect-deepagents"
 import { TestClock } from "effect/testing"
@@ -17,15 +17,10 @@ import type { Places } from "../../src/cli/internal/config/places.ts"
 import { keyed, modelLayer } from "../../src/cli/internal/config/providers.ts"
 import { CredentialStore } from "../../src/stores/CredentialStore.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 import { openAi } from "./chatgptServer.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const placesOf = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "chatgpt-"))),

@@ -6,14 +6,14 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { withFiles } from "../../src/cli/internal/chat/attach.ts"
 import { entryOf, makeFileIndex, search } from "../../src/cli/internal/chat/completion/fileIndex.ts"
 import { namesIn } from "../../src/cli/internal/config/modelList.ts"
 import { userPart } from "../../src/view/internal/replay.ts"
 import { spentBy } from "../spent.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "completing-"))),
@@ -85,12 +85,7 @@ describe("files behind an @", () => {
   )
 })
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 /** A provider that lists models for one key. */
 const provider = Effect.acquireRelease(

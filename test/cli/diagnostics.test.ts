@@ -2,21 +2,16 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { sparing } from "../../src/cli/internal/work/diagnostics.ts"
 import { installedBeside } from "../../src/cli/internal/work/machine/programs.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 /** A language server that finds one problem in each file, and writes its environment down. */
 const server = `#!/usr/bin/env node

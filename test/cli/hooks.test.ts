@@ -3,21 +3,16 @@ import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Hooks } from "effect-deepagents/middleware"
 import { FetchHttpClient } from "effect/http"
 import { beforeCompact } from "../../src/cli/internal/project/hooks.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const putFiles = (folder: string, files: { readonly [path: string]: unknown }): string => {
   for (const [path, content] of Object.entries(files)) {

@@ -2,20 +2,15 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { pendingChanges, readMemory, settleChanges } from "../../src/cli/internal/config/memory.ts"
 import { placesOf } from "../../src/cli/internal/config/places.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 /** Makes the call that writes the memory of a project. */
 const noteIn = (cwd: string) =>

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Schema } from "effect"
 import { Agent, Tool } from "effect-deepagents"
 import { FileTools } from "effect-deepagents/backends"
@@ -13,14 +13,9 @@ import { FetchUrl } from "effect-deepagents/web"
 import * as Outside from "../../src/cli/internal/work/machine/outside.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const call = (name: string, input: unknown) => stream(answer([{ call: name, id: `toolu_${name}`, input }]))
 const writing = call("write_file", { file_path: "a.txt", content: "x" })

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFil
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { FileTools } from "effect-deepagents/backends"
 import { FetchUrl } from "effect-deepagents/web"
@@ -15,7 +15,7 @@ import { makePermits, readOrganisation } from "../../src/cli/internal/approvals/
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
 import { spentBy } from "../spent.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
 const tools = [...FileTools.make({ execute: true }), FetchUrl.make()]
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "deepagents-permissions-")))
@@ -238,12 +238,7 @@ describe("rules for calls", () => {
   })
 })
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const running = (command: string) =>
   stream(answer([{ call: "execute", id: `toolu_${command.length}`, input: { command } }]))

@@ -3,21 +3,16 @@ import { existsSync, mkdirSync, readdirSync, mkdtempSync, writeFileSync } from "
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readMemory } from "../../src/cli/internal/config/memory.ts"
 import { placesOf } from "../../src/cli/internal/config/places.ts"
 import { compiled, readPolicies } from "../../src/cli/internal/config/policies.ts"
 import { answer, say, serve, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 describe("policies of the program", { timeout: 60_000 }, () => {
   it.effect("are merged so that the stricter one holds, of any origin and with any name", () =>

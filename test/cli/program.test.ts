@@ -2,23 +2,15 @@
 import { execFile, execFileSync } from "node:child_process"
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import manifest from "../../package.json" with { type: "json" }
 import { answer, error, say, serve, silence, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
-
-const folder = () => program.folder()
-const start = (...given: Parameters<typeof program.start>) => program.start(...given)
-const run = (...given: Parameters<typeof program.start>) => program.run(...given)
+const program = useProgram()
+const { folder, run, start } = program
 
 const demo = (cwd: string, ...args: ReadonlyArray<string>) => run(cwd, ["run", "What is here?", "--demo", ...args])
 

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { findItems, noProject } from "../../src/cli/internal/config/items.ts"
@@ -13,14 +13,9 @@ import { limits, readInstructions } from "../../src/cli/internal/project/instruc
 import { fileCommands } from "../../src/cli/internal/slash/fileCommands.ts"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const putFiles = (folder: string, files: { readonly [path: string]: string }): string => {
   for (const [path, text] of Object.entries(files)) {

@@ -1,18 +1,13 @@
 /** Input of `deepagents run`, and the codes that it ends with, against a model that is spoken to over HTTP. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { answer, type Reply, say, serve, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const world = Effect.fnUntraced(function* (...replies: ReadonlyArray<Reply>) {
   const { requests, url } = yield* serve(...replies)

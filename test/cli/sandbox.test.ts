@@ -2,20 +2,15 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { describeIsolated } from "../backends/isolate/box.ts"
 import { answer, say, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 import { call, canary, world } from "./enclosed.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 describeIsolated("the program in a sandbox", { timeout: 120_000 }, () => {
   it.effect("tests, commits and serves, and reaches neither the home nor the network", () =>

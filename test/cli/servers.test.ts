@@ -1,20 +1,15 @@
 /** Servers in the program: signing in, `/mcp` of the chat, and their prompts as commands. */
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { say, serve } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
 import { guarded } from "../servers/guarded.ts"
 import { browse, confirmDevice } from "../servers/oidc.ts"
-import { build } from "./built.ts"
+import { build, useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 type Started = ReturnType<ReturnType<typeof build>["start"]>
 

@@ -2,19 +2,14 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 import { model } from "./model.ts"
 import { opener } from "./program.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const git = (cwd: string, ...args: ReadonlyArray<string>): string =>
   execFileSync("git", ["-c", "user.name=Ada", "-c", "user.email=ada@a.b", ...args], { cwd, encoding: "utf8" })

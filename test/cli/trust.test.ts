@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeServices } from "@effect/platform-node"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { freeze } from "../../src/cli/internal/config/frozen.ts"
 import { findItems, itemsOf } from "../../src/cli/internal/config/items.ts"
@@ -10,14 +10,9 @@ import { placesOf } from "../../src/cli/internal/config/places.ts"
 import { findServers } from "../../src/cli/internal/config/servers.ts"
 import { answer, projectOf, statesOf } from "../../src/cli/internal/config/trust.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const putFile = (folder: string, file: string, text: string): void => {
   mkdirSync(join(folder, file, ".."), { recursive: true })

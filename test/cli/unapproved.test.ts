@@ -2,22 +2,17 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as FileCheckpoints from "effect-deepagents/sessions/FileCheckpoints"
 import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { describeIsolated } from "../backends/isolate/box.ts"
 import { answer, type Reply, say, stream } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 import { call, canary, world } from "./enclosed.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const autoEdit = { approvals: "auto-edit" }
 

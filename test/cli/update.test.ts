@@ -2,17 +2,12 @@
 import * as http from "node:http"
 import type { AddressInfo } from "node:net"
 import { gzipSync } from "node:zlib"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fileIn, isNewer, notesSince } from "../../src/cli/internal/commands/update.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const changelog =
   "# Changelog\n\n## 99.1.0\n\n- Faster\u001b[31m red\n\n## 99.0.0\n\n- Larger\n\n## 0.0.1\n\n- The beginning\n"

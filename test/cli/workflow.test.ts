@@ -1,19 +1,14 @@
 /** Saved workflows in the program as it is published: trust, a run, a kill, a key that is refused, and decisions. */
 import { existsSync, mkdirSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { isFull } from "../scale.ts"
-import { build } from "./built.ts"
+import { useProgram } from "./built.ts"
 import { type Blocks, model } from "./model.ts"
 import { opener } from "./program.ts"
 
-let program: ReturnType<typeof build>
-
-beforeAll(() => {
-  program = build()
-})
-afterAll(() => program.remove())
+const program = useProgram()
 
 const survey = `export const meta = {
   name: "survey",
