@@ -136,7 +136,7 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
     )
   )
 
-  it.live("goes on after kill -9 without asking a finished agent again", () =>
+  it.live("goes on after kill -9 without asking a finished agent again, also in two processes with two scripts", () =>
     Effect.scoped(
       Effect.gen(function* () {
         let isHanging = true
@@ -155,8 +155,21 @@ describe("deepagents workflow", { timeout: 120_000 }, () => {
         isHanging = false
         const cut = yield* run("workflow", "status")
         assert.match(cut.out, /survey {2}cut off/)
-        const done = yield* run("workflow", "resume", sessionIn(cut.err))
-        assert.deepEqual([done.code, done.out], [0, `${all}\n`], done.err)
+        putScript(cwd, survey.replace("return said", "return said.length"))
+        const session = sessionIn(cut.err)
+        const both = yield* Effect.all(
+          [
+            run("workflow", "resume", session),
+            run("workflow", "run", "survey", ...parts, "--session", session, "--trust")
+          ],
+          { concurrency: 2 }
+        )
+        // The slower one is refused, or finds all that the faster one did.
+        for (const { code, err, out } of both) {
+          if (code !== 0) assert.match(err, /Another process is at work on session|It is completed/)
+          else assert.include([`${all}\n`, "3\n"], out, err)
+        }
+        assert.isTrue(both.some(({ code }) => code === 0))
         assert.deepEqual(asked().toSorted(), ["part1", "part2", "part3", "part3"])
       })
     )
