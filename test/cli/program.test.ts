@@ -14,6 +14,15 @@ const { folder, run, start } = program
 
 const demo = (cwd: string, ...args: ReadonlyArray<string>) => run(cwd, ["run", "What is here?", "--demo", ...args])
 
+/** Runs the demo behind a line of the shell. Gives its code, its output and its errors. */
+const runBehind = (line: string): Effect.Effect<ReadonlyArray<unknown>> =>
+  Effect.callback((done) => {
+    const cwd = folder()
+    const words = ["-c", `${line}; exec "$@"`, "sh", process.execPath, program.bin, "run", "hi", "--demo"]
+    const env = { PATH: process.env["PATH"], HOME: cwd }
+    execFile("sh", words, { cwd, env }, (error, out, err) => done(Effect.succeed([error?.code, out, err])))
+  })
+
 const threadOf = (out: string): string => {
   const last = out.trim().split("\n").at(-1) ?? "{}"
   return JSON.parse(last).threadId
@@ -125,19 +134,20 @@ describe("the command line", { concurrent: true, timeout: 60_000 }, () => {
 
   it.effect.runIf(isFull)("logs, such as that a disk takes no more, are not on the standard output", () =>
     Effect.gen(function* () {
-      const cwd = folder()
-      const limited = 'ulimit -f 400; exec "$@"'
-      const words = ["-c", limited, "sh", process.execPath, program.bin, "run", "hi", "--demo"]
-      const ended = yield* Effect.promise(
-        () =>
-          new Promise<ReadonlyArray<unknown>>((done) => {
-            const env = { PATH: process.env["PATH"], HOME: cwd }
-            execFile("sh", words, { cwd, env }, (error, out, err) => done([error?.code, out, err]))
-          })
-      )
+      const ended = yield* runBehind("ulimit -f 400")
       assert.deepEqual(ended.slice(0, 2), [1, ""])
       assert.match(String(ended[2]), /can't keep its thread/)
     })
+  )
+
+  it.effect.runIf(isFull)("says that the working folder was removed", () =>
+    Effect.map(runBehind("mkdir gone && cd gone && rmdir ../gone"), (ended) =>
+      assert.deepEqual(ended, [
+        2,
+        "",
+        "The folder that you are in was removed. Go to another one (cd), or name one: --cwd PATH\n"
+      ])
+    )
   )
 
   it.effect.runIf(isFull)("with --json, a failure before a run is the result all the same, as the last line", () =>

@@ -1,4 +1,5 @@
 /** The context of a command: settings, and what is trusted of its folder. */
+import { isAbsolute } from "node:path"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
@@ -14,13 +15,18 @@ import { makeFolders, readFolder } from "./machine/host.ts"
 import { makeIsolation } from "./machine/isolated.ts"
 import { reviewProject } from "./trusting.ts"
 
+const describeGone = (cwd: string): string =>
+  isAbsolute(cwd)
+    ? `--cwd: ${cwd} can't be reached; choose another folder`
+    : "The folder that you are in was removed. Go to another one (cd), or name one: --cwd PATH"
+
 /** Reads settings and trust for a command. Commands that run no agent pass `asks: false`. */
 export const contextOf = Effect.fnUntraced(function* (flags: SharedFlags, asks: boolean) {
   const fs = yield* FileSystem.FileSystem
   const isFolder = Effect.map(fs.stat(flags.cwd), ({ type }) => type === "Directory")
   if (!(yield* orFail("usage", "--cwd: ")(isFolder))) return yield* fail("usage", `--cwd: ${flags.cwd} is no folder`)
   // Tools and commands print real paths, so the program names its folder by it, too.
-  const places = placesOf(yield* orFail("usage", "--cwd: ")(fs.realPath(flags.cwd)))
+  const places = placesOf(yield* Effect.catch(fs.realPath(flags.cwd), () => fail("usage", describeGone(flags.cwd))))
   const project = yield* reviewProject(places, { trustsAll: flags.trust, tells: asks, asks: asks && !flags.demo })
   const { agent, allow, approvals, budget, deny, maxTurns, model, thinking, tokens } = flags
   const settings = yield* readSettings({
