@@ -7,7 +7,7 @@ import { say, serve } from "../models/servers/anthropic.ts"
 import { isFull } from "../scale.ts"
 import { guarded } from "../servers/guarded.ts"
 import { browse, confirmDevice } from "../servers/oidc.ts"
-import { build, useProgram } from "./built.ts"
+import { type build, useProgram } from "./built.ts"
 
 const program = useProgram()
 

@@ -320,7 +320,7 @@ describe("Channel", () => {
           Effect.provide(Layer.mergeAll(model, SessionStore.journal.pipe(Layer.provideMerge(MemorySessions.layer))))
         )
         const sent = bodies(yield* channel.receive("base"))
-        assert.deepStrictEqual(sent.toSorted(), ["rain in a", "rain in b", "snow in a", "snow in b"])
+        assert.deepStrictEqual(sent.map(String).toSorted(), ["rain in a", "rain in b", "snow in a", "snow in b"])
       }).pipe(Effect.provide(channels.memory()), Effect.scoped)
   )
 

@@ -60,23 +60,27 @@ const lines = Effect.gen(function* () {
 const withoutLoaded = <E, R>(events: Stream.Stream<AgentEvent, E, R>): Stream.Stream<AgentEvent, E, R> =>
   Stream.filter(events, ({ _tag }) => _tag !== "CheckpointLoaded")
 
+const write = (text: string): void => {
+  process.stdout.write(text)
+}
+const say = (line: string): void => write(`${line}\n`)
+
+const makeStandardPrinter = (colours: boolean) =>
+  makePrinter({
+    write,
+    // A file or a pipe gets the conversation, and the person the reason for the delay.
+    tell: (text) => void (process.stdout.isTTY === true ? process.stdout : process.stderr).write(text),
+    columns: process.stdout.columns ?? 100,
+    colours
+  })
+
 /** Chats by lines until the input ends or `/quit`. */
 export const plain = Effect.fnUntraced(function* <E, R>(options: Options<E, R> & { readonly colours: boolean }) {
   const store = yield* SessionStore
   const backend = yield* Backend
   const readLine = yield* lines
   const style = styleOf(options.colours)
-  const write = (text: string): void => {
-    process.stdout.write(text)
-  }
-  const say = (line: string): void => write(`${line}\n`)
-  const printer = makePrinter({
-    write,
-    // A file or a pipe gets the conversation, and the person the reason for the delay.
-    tell: (text) => void (process.stdout.isTTY === true ? process.stdout : process.stderr).write(text),
-    columns: process.stdout.columns ?? 100,
-    colours: options.colours
-  })
+  const printer = makeStandardPrinter(options.colours)
   const permits = options.permits ?? makePermits(options.folder ?? process.cwd(), [])
   let learned = permits.kept
 
