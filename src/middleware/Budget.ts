@@ -17,7 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { ModelRequest } from "../core/ChatModel.ts"
-import type { Ledger as AccountLedger, LedgerError, LedgerFull } from "../core/Ledger.ts"
+import type { Cap, Ledger as AccountLedger, LedgerError, LedgerFull } from "../core/Ledger.ts"
 import * as Message from "../core/Message.ts"
 import * as Middleware from "../core/Middleware.ts"
 import { ModelError } from "../core/ModelError.ts"
@@ -365,7 +365,7 @@ const accountsName = `${name}.accounts`
 const refuseAccounts = makeMiddlewareCheck(accountsName, shapes.budgetAccounts)
 
 /** The accounts of a run, or an effect that looks them up. */
-type Lookup = Accounts.Caps | Accounts.ChargedAccounts<unknown>
+type Lookup = Cap | ReadonlyArray<Cap> | Effect.Effect<Cap | ReadonlyArray<Cap>, never, unknown>
 
 type NeedsOf<Found> = Found extends Effect.Effect<unknown, unknown, infer R> ? R : never
 
