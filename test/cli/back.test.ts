@@ -11,6 +11,7 @@ import {
   writeFileSync
 } from "node:fs"
 import { join } from "node:path"
+import { setTimeout as pause } from "node:timers/promises"
 import { beforeAll, describe, expect, it } from "vitest"
 import { bundle } from "../bundle.ts"
 import { isFull } from "../scale.ts"
@@ -164,6 +165,8 @@ describe("turns of the chat", { timeout: 90_000 }, () => {
     const program = open(folder)
     await say(program, "sh while ! test -e ../go; do sleep 0.05; done", "execute")
     renameSync(join(folder, "sessions.db"), join(folder, "elsewhere.db"))
+    // The store looks for its file again after 100 ms.
+    await pause(200)
     writeFileSync(join(folder, "go"), "")
     await program.until("failed ·")
     expect(program.text()).toContain("The end of a run could not be stored")

@@ -25,8 +25,10 @@ export const useTerminal = async (file: string, scene: Scene, ended: AbortSignal
     return running
   }
   let program = begin()
+  // It may end at its start, while the others end the thread.
+  const isOpen = () => program.raw().includes("/ commands")
   const use = async () => {
-    while (!ended.aborted) {
+    while (!ended.aborted || !isOpen()) {
       // A person starts it again, if the server was down at its start.
       if (isOver && (await isThere())) program = begin()
       const last = program.text().split("\n").slice(-12).join("\n")
