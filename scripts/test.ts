@@ -8,11 +8,16 @@ import { once } from "node:events"
 import { setPriority } from "node:os"
 import { text } from "node:stream/consumers"
 
-/** Scripts of package.json. The longest are begun first, but for the one that takes a second. */
+/** These need the build. */
+const ofBuild = ["docs", "pack:check", "examples", "lint:package"]
+
+/**
+ * Scripts of package.json. The longest are begun first, but for the one that takes a second. The unit tests wait often, and
+ * have nothing of `dist`: in a short run, the others follow one another beside them.
+ */
 const stages = [
   ["format:check", "lint", "typecheck", "knip", "options:check", "arch", "english"],
-  // The unit tests wait often, and have nothing of `dist`. The others, of which most need the build, follow one another.
-  ["test:unit", "build", "docs", "pack:check", "examples", "lint:package"]
+  ...(process.env["TEST_SCALE"] === "full" ? [["test:unit", "build"], ofBuild] : [["test:unit", "build", ...ofBuild]])
 ]
 
 /**
