@@ -20,17 +20,25 @@ const endings = ["", "-wal", "-shm", "-journal"]
 const keyOf = ({ dev, ino }: { readonly dev: bigint | number; readonly ino: bigint | number }): string =>
   `${dev} ${ino}`
 
-/** Marks a file as open until the scope ends. Close the file before. */
-export const mark = (path: string): Effect.Effect<void, never, Scope.Scope> =>
+/** Forgets the keys, as files were made or closed. */
+const forget = Effect.sync(() => {
+  cache = undefined
+})
+
+/** Opens a file by SQLite, and marks it as open until the scope has closed it. */
+export const opening = <A, E, R>(path: string, acquire: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const id = Symbol(path)
       open.set(id, path)
-      cache = undefined
       return id
     }),
-    (id) => Effect.sync(() => open.delete(id))
-  )
+    (id) =>
+      Effect.andThen(
+        Effect.sync(() => open.delete(id)),
+        forget
+      )
+  ).pipe(Effect.andThen(forget), Effect.andThen(acquire), Effect.tap(forget))
 
 const findKeys = (): ReadonlySet<string> => {
   const keys = new Set<string>()

@@ -103,12 +103,19 @@ describe("an open database in the folder of an agent", () => {
     })
   )
 
-  it.live("can be read once it is closed", () =>
+  it.live("can be read once it is closed, also while another one is open", () =>
     Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.scoped(Effect.flatMap(open(join(root, "threads.db")), (sql) => sql`CREATE TABLE t (n INTEGER)`))
-      const files = yield* FilesystemBackend.make({ root })
-      yield* files.read("/threads.db")
+      const { root } = yield* places
+      const early = yield* FilesystemBackend.make({ root })
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const sql = yield* open(join(root, "second.db"))
+          yield* sql`CREATE TABLE t (n INTEGER)`
+          yield* Effect.flip(early.read("/second.db"))
+          yield* Effect.flip(early.read("/second.db-shm"))
+        })
+      )
+      yield* early.read("/second.db")
     })
   )
 })

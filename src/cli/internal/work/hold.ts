@@ -26,11 +26,10 @@ export const hold = Effect.fnUntraced(function* ({ data }: Places, threadId: str
     })
   }
   const path = join(folder, "lock")
-  yield* SqliteFiles.mark(path)
-  const file = yield* Effect.acquireRelease(
-    Effect.try({ try: () => new DatabaseSync(path), catch: toFailure }),
-    (opened) => Effect.sync(() => opened.close())
+  const open = Effect.acquireRelease(Effect.try({ try: () => new DatabaseSync(path), catch: toFailure }), (opened) =>
+    Effect.sync(() => opened.close())
   )
+  const file = yield* SqliteFiles.opening(path, open)
   yield* Effect.try({ try: () => file.exec("BEGIN EXCLUSIVE"), catch: toFailure })
 })
 

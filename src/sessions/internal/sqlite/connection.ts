@@ -187,13 +187,15 @@ const openPrivately = (file: string): Result.Result<OpenDatabase, unknown> => {
 }
 
 /** Opens a database, and closes it with the scope. */
-export const open = Effect.fnUntraced(function* (
+export const open = (file: string, synchronous: "normal" | "full"): ReturnType<typeof connect> =>
+  file === inMemory ? connect(file, synchronous) : SqliteFiles.opening(resolve(file), connect(file, synchronous))
+
+const connect = Effect.fnUntraced(function* (
   file: string,
   synchronous: "normal" | "full"
 ): Effect.fn.Return<SqliteConnection, SqlError, Scope.Scope> {
   const attempt = <A>(body: () => A) =>
     touch(() => Result.try({ try: body, catch: (cause) => toOpenError(cause, file) }))
-  if (file !== inMemory) yield* SqliteFiles.mark(resolve(file))
   const { database, isReadOnly } = yield* Effect.acquireRelease(
     touch(() => Result.mapError(openPrivately(file), (cause) => toOpenError(cause, file))),
     (opened) => Effect.sync(() => opened.database.close())
