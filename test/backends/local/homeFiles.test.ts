@@ -63,7 +63,24 @@ describe("the files of a home", () => {
     })
   )
 
-  it.live("change where the person opened their folder, and not beside it", () =>
+  it.live("can not be moved or deleted with a folder above them", () =>
+    Effect.gen(function* () {
+      const root = yield* home
+      const above = root.slice(0, -"/home".length)
+      for (const make of [HostFiles.make({ cwd: above }), FilesystemBackend.make({ root: above })]) {
+        const files = yield* make
+        for (const work of [files.move("home", "away"), files.delete("home", { recursive: true })]) {
+          const { reason } = yield* Effect.flip(work)
+          assert.strictEqual(reason._tag, "PermissionDenied")
+        }
+        yield* files.move("outside", "outside2")
+        yield* files.move("outside2", "outside")
+      }
+      assert.isTrue(NodeFs.existsSync(`${root}/.bashrc`))
+    })
+  )
+
+  it.live("change in a folder that the person opened, and not beside it", () =>
     Effect.gen(function* () {
       const root = yield* home
       const files = yield* HostFiles.make({

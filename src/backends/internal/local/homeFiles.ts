@@ -1,6 +1,6 @@
 /**
- * The files in a person's home by which programs start: those of shells, logins, SSH, editors and package managers, and
- * the settings of programs. They are hidden, or in a folder of programs.
+ * Finds the files of a person's home by which programs start. Shells, logins, SSH, editors and package managers read
+ * hidden files there. Other programs are in `bin` and `Library`.
  */
 import { realpathSync } from "node:fs"
 import { homedir } from "node:os"
@@ -18,12 +18,15 @@ const findHome = (): string | undefined => {
 }
 
 /**
- * Tells whether a real path is such a file, and `folder`, from which an agent may change it, is not itself in the same
- * part of the home: a person who opens a folder means its files.
+ * Tells whether a real path is such a file, or a folder that has the home in it. `folder` is the folder from which an agent
+ * may change the path. A person who opens a folder among these files allows changes of its files.
  */
 export const isHomeFile = (real: string, folder: string): boolean => {
   const home = findHome()
-  if (home === undefined || real === home || !Path.isWithin(real, home)) return false
+  if (home === undefined) return false
+  // A moved home could come back with other files.
+  if (Path.isWithin(home, real)) return true
+  if (!Path.isWithin(real, home)) return false
   const [name = ""] = real.slice(home.length + 1).split("/")
   const starts = name.startsWith(".") || programs.has(name.toLowerCase())
   return starts && !Path.isWithin(folder, `${home}/${name}`)
