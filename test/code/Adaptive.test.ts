@@ -14,6 +14,8 @@ import * as SqliteSessions from "effect-deepagents/sessions/SqliteSessions"
 import { TestChatModel } from "effect-deepagents/testing"
 import { WorkflowEngine } from "effect/workflow"
 
+const chain = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`a${at}`, { $ref: `#/$defs/a${at + 1}` }]))
+
 const parameters: Json.JsonObject = {
   type: "object",
   properties: { left: { type: "number" }, right: { type: "number" } },
@@ -153,6 +155,8 @@ layer(NodeScripts.layer())("Adaptive", (it) => {
         sum({ name: "write_tool" }),
         sum({ parameters: { type: "string" } }),
         sum({ parameters: { type: "object", allOf: [{ $ref: "#" }] } }),
+        // A chain of references would overflow the stack.
+        sum({ parameters: { type: "object", $ref: "#/$defs/a0", $defs: chain } }),
         sum({ script: "x".repeat(20_000) })
       ]
       const { layer: person, requests } = approver()

@@ -17,6 +17,12 @@ const doubling = (keyword: "allOf" | "anyOf") => {
 
 const nested = Array.from({ length: 1_300 }).reduce<Json.JsonObject>((inner) => ({ allOf: [inner] }), {})
 
+/** A schema that refers to the next one, which refers to the next one, and so on. */
+const chain = (length: number) => {
+  const links = Array.from({ length }, (_, at) => [`a${at}`, { $ref: `#/$defs/a${at + 1}` }])
+  return { $ref: "#/$defs/a0", $defs: { ...Object.fromEntries(links), [`a${length}`]: {} } }
+}
+
 const schemas = {
   "doubles by allOf": [doubling("allOf"), 5],
   "doubles by anyOf": [doubling("anyOf"), 5],
@@ -46,7 +52,7 @@ it.effect.each(Object.entries(schemas))(
 
 it.effect("a tool of a stranger may have such a schema", () =>
   Effect.gen(function* () {
-    for (const schema of [doubling("allOf"), doubling("anyOf"), nested]) {
+    for (const schema of [doubling("allOf"), doubling("anyOf"), nested, chain(400), chain(20_000)]) {
       const tool = Tool.dynamic("look", {
         description: "Looks",
         parameters: { type: "object", properties: { at: schema }, ...schema },
