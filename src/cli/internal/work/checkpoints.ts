@@ -1,4 +1,5 @@
 /** Opens the store of files that turns changed, beside the sessions of the user. */
+import { getCompileCacheDir } from "node:module"
 import { join, resolve } from "node:path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -25,8 +26,9 @@ export const openCheckpoints = <R>(
       ? own
       : undefined
   }
-  // Where they are in the project: `/undo` would take the lock and the draft of another chat.
-  const omit = [places.data]
+  // In a home, `/undo` would remove the lock and the draft of another chat, and the code that node compiled.
+  const codeCache = getCompileCacheDir()
+  const omit = codeCache === undefined ? [places.data] : [places.data, codeCache]
   return Layer.build(FileCheckpoints.layer({ folders: list(), omit, file: fileOf(places), locate })).pipe(
     Effect.map((built) => Context.get(built, FileCheckpoints.FileCheckpoints)),
     Effect.catch(({ message }) => Effect.as(onProblem(message), undefined))
