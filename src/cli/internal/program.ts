@@ -59,7 +59,7 @@ const suggestFlag = (error: CliError.CliError): string => {
     if (command !== undefined) return ` This is a command: deepagents ${command}`
     return didYouMean(error.option, [...error.suggestions, ...sharedNames])
   }
-  // Below a command, a word is no prompt.
+  // A misspelt sub-command can not be a prompt.
   if (error._tag !== "UnknownSubcommand" || error.suggestions.length > 0 || (error.parent?.length ?? 0) > 1) return ""
   const question = didYouMean(`--${error.subcommand}`, ["--help", "--version"])
   if (question !== "") return question
@@ -70,7 +70,7 @@ const suggestFlag = (error: CliError.CliError): string => {
     : ` To ask the agent: deepagents run ${text}`
 }
 
-/** The message of an error, without names of flags: those of all commands are nearer. */
+/** The message of an error. It leaves out the suggestions for a flag: `suggestFlag` knows the flags of all commands. */
 const headOf = (error: CliError.CliError): string =>
   error._tag === "UnrecognizedOption" ? (error.message.split("\n")[0] ?? "") : error.message
 

@@ -25,7 +25,7 @@ const realOf = (path: string): ReadonlyArray<string> =>
 export const machinePath = (path: string, folder: string): string =>
   path.startsWith("~/") ? join(homedir(), path.slice(2)) : resolve(folder, path)
 
-/** Tells whether a folder has the home of the person in it, or one of some folders of the program. */
+/** Tells whether the home of the person, or a folder of the program, is in a folder. */
 export const holdsHome = (folder: string, own: ReadonlyArray<string>): boolean => {
   const [real = folder] = realOf(folder)
   const prefix = real === "/" ? real : `${real}/`

@@ -28,7 +28,7 @@ const itemOf = (value: string, about = ""): Item => ({
   isWhole: true
 })
 
-/** Chooses a name that the server offers: the typed name, or one from a list. */
+/** Checks a typed name against the offers of the server. Without a name, the person chooses from a list. */
 const chooseName = Effect.fnUntraced(function* (look: Look, what: string, items: ReadonlyArray<Item>, name: string) {
   if (items.length === 0) return yield* Effect.fail(problem(`The server offers no choice of ${what}.`))
   const choice = name === "" ? yield* choose(look, `the ${what}:`, items) : name

@@ -60,7 +60,7 @@ export interface Look {
     shownMode: string
     picking: Deferred.Deferred<string | undefined> | undefined
     following: Fiber.Fiber<unknown, unknown> | undefined
-    /** True while a command of this terminal goes back in the thread: its new state is no surprise. */
+    /** True while a command of this terminal rewinds the thread. Other changes of its beginning are noted. */
     isGoingBack: boolean
     isLeaving: boolean
     /** The person was told that files of this machine are not sent. */

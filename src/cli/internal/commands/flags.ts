@@ -4,6 +4,12 @@ import * as Flag from "effect/cli/Flag"
 
 export const off = Flag.withDefault(false)
 
+/** The flag of commands that continue a run. */
+export const events = Flag.Boolean("json").pipe(
+  Flag.withDescription("Prints the events as lines of JSON; the last line is the result"),
+  off
+)
+
 /** The flag of commands that list. */
 export const json = Flag.Boolean("json").pipe(Flag.withDescription("JSON, for programs"), off)
 

@@ -84,10 +84,10 @@ const inFolder = Effect.fnUntraced(function* (folder: string, origin: Origin, pl
   const files = names.filter((name) => name.endsWith(".md")).toSorted()
   return yield* Effect.forEach(files, (name) => {
     const path = join(folder, name)
-    return Effect.flatMap(readSmall(path, mostBytes), (read = { problem: "it is not there" }) =>
-      "problem" in read
-        ? Effect.succeed(Result.fail(new AgentFile.InvalidAgentFile({ path, problem: read.problem })))
-        : agentIn(read.text, path, origin, places)
+    return Effect.flatMap(readSmall(path, mostBytes), (outcome = { problem: "it is not there" }) =>
+      "problem" in outcome
+        ? Effect.succeed(Result.fail(new AgentFile.InvalidAgentFile({ path, problem: outcome.problem })))
+        : agentIn(outcome.text, path, origin, places)
     )
   })
 })

@@ -60,7 +60,7 @@ const kinds: { readonly [type: string]: string } = {
 export const readSmall = Effect.fnUntraced(function* (path: string, most: number) {
   const fs = yield* FileSystem.FileSystem
   const isMissing = (error: PlatformError) => error.reason._tag === "NotFound"
-  const read: Effect.Effect<SmallText, PlatformError> = Effect.gen(function* () {
+  const attempt: Effect.Effect<SmallText, PlatformError> = Effect.gen(function* () {
     const { size, type } = yield* fs.stat(path)
     if (type !== "File") return { problem: `it is ${valueAt(kinds, type) ?? "no file"}, and no regular file` }
     if (Number(size) > most) return { problem: `it has ${size} bytes, and at most ${most} are read` }
@@ -70,11 +70,13 @@ export const readSmall = Effect.fnUntraced(function* (path: string, most: number
     onFailure: () => undefined,
     onSuccess: (target) => ({ problem: `its link leads to ${target}, where nothing is` })
   })
-  return yield* Effect.catch(read, (error) =>
+  return yield* Effect.catch(attempt, (error) =>
     isMissing(error) ? missing : Effect.succeed({ problem: problemOf(error).replace(`${path}: `, "") })
   )
 })
 
 /** Reads a regular file of at most so many bytes. `undefined` for any other. */
 export const smallFile = (path: string, most: number) =>
-  Effect.map(readSmall(path, most), (read) => (read !== undefined && "text" in read ? read.text : undefined))
+  Effect.map(readSmall(path, most), (outcome) =>
+    outcome !== undefined && "text" in outcome ? outcome.text : undefined
+  )

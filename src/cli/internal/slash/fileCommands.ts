@@ -96,8 +96,8 @@ const brokenCommand = (name: string, message: string): Command => ({
 
 /**
  * Makes the commands of files, with `description` and `argument-hint` in their front matter: those in the folders, then
- * the given ones. The later one of two with one name wins. A missing folder has no commands. A file that can't be read
- * is a command that says why.
+ * the given ones. Of two commands with one name, the later one counts. A missing folder has no commands. The command of
+ * an unreadable file says why it can't be read.
  */
 export const fileCommands = Effect.fnUntraced(function* (
   folders: ReadonlyArray<CommandFolder>,
@@ -106,14 +106,14 @@ export const fileCommands = Effect.fnUntraced(function* (
   const files: Array<CommandFile> = []
   for (const folder of folders) {
     for (const [name, file] of yield* filesIn(folder)) {
-      const read = yield* readSmall(file, limits.bytes)
-      if (read !== undefined) files.push({ name, file, ...read })
+      const outcome = yield* readSmall(file, limits.bytes)
+      if (outcome !== undefined) files.push({ name, file, ...outcome })
     }
   }
-  const commands = [...files, ...given].flatMap(({ file, name, ...read }) => {
+  const commands = [...files, ...given].flatMap(({ file, name, ...outcome }) => {
     if (!/^[\w-]+(?::[\w-]+){0,9}$/.test(name)) return []
-    if ("problem" in read) return [brokenCommand(name, `${file}: ${read.problem}`)]
-    return read.text === "" ? [] : [commandOf(name, read.text)]
+    if ("problem" in outcome) return [brokenCommand(name, `${file}: ${outcome.problem}`)]
+    return outcome.text === "" ? [] : [commandOf(name, outcome.text)]
   })
   return [...new Map(commands.map((command) => [command.name, command])).values()]
 })

@@ -1,9 +1,8 @@
 /** The commands about requests that wait for a decision. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import { json, off } from "../flags.ts"
+import { events, json } from "../flags.ts"
 import type { Verdict } from "../inbox.ts"
 import { contextFor, root, runWithoutAgent } from "../root.ts"
 
@@ -21,11 +20,6 @@ const deciding = Effect.fnUntraced(function* (id: string, asJson: boolean, verdi
     })
   )
 })
-
-const events = Flag.Boolean("json").pipe(
-  Flag.withDescription("Prints the further events as lines of JSON; the last line is the result"),
-  off
-)
 
 const approve = Command.make("approve", { request, events }, (options) =>
   deciding(options.request, options.events, { _tag: "approve" })

@@ -4,17 +4,12 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { json, off } from "../flags.ts"
+import { events, json } from "../flags.ts"
 import { load, runWithoutAgent, running } from "../root.ts"
 
 const inWorkflows = runWithoutAgent(() => import("../workflowCommand.ts"))
 
 const name = Argument.String("name").pipe(Argument.withDescription("The name of the workflow (deepagents workflow)"))
-
-const events = Flag.Boolean("json").pipe(
-  Flag.withDescription("Prints all events as lines of JSON; the last line is the result"),
-  off
-)
 
 const agents = Flag.Int("agents").pipe(
   Flag.withDescription("The most agents that the script may ask; 1,000 by default"),

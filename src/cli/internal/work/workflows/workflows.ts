@@ -48,10 +48,10 @@ const filesOf = Effect.fnUntraced(function* (folder: string) {
   const files = names.filter((name) => extension.test(name) && !name.endsWith(".d.ts")).toSorted()
   return yield* Effect.forEach(files.slice(0, limits.files), (name) => {
     const path = join(folder, name)
-    return Effect.map(readSmall(path, limits.bytes), (read = { text: "" }) => ({
+    return Effect.map(readSmall(path, limits.bytes), (outcome = { text: "" }) => ({
       path,
       origin: "user" as const,
-      ...read
+      ...outcome
     }))
   })
 })
@@ -71,8 +71,9 @@ export const findWorkflows = Effect.fnUntraced(function* (places: Places, projec
   const problems = project.left.flatMap(({ file, kind, problem }) =>
     kind === "workflow" && problem !== undefined ? [`${resolve(places.project, file)}: ${problem}`] : []
   )
-  for (const { origin, path, ...read } of files) {
-    const parsed = "problem" in read ? Result.fail({ path, problem: read.problem }) : Workflow.parse(read.text, path)
+  for (const { origin, path, ...outcome } of files) {
+    const parsed =
+      "problem" in outcome ? Result.fail({ path, problem: outcome.problem }) : Workflow.parse(outcome.text, path)
     if (Result.isFailure(parsed)) problems.push(`${path}: ${parsed.failure.problem}`)
     else if (!workflows.has(parsed.success.name)) workflows.set(parsed.success.name, { ...parsed.success, origin })
   }
