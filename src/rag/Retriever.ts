@@ -173,9 +173,11 @@ export const words = <E = never, R = never>(
   options: Options<E, R> = {}
 ): Effect.Effect<ReadonlyArray<Passage>, RagError | E, R> =>
   refuseSearch(options) ??
-  space
-    .words(queryOf(text), { limit: boundCount(options.limit) * 2, filter: options.filter })
-    .pipe(Effect.flatMap((worded) => finish(space, queryOf(text), join([], worded, 0), options)))
+  Effect.gen(function* () {
+    const query = queryOf(text)
+    const worded = yield* space.words(query, { limit: boundCount(options.limit) * 2, filter: options.filter })
+    return yield* finish(space, query, join([], worded, 0), options)
+  })
 
 /**
  * Searches by words and by vectors, twice as many hits as asked for from each. A space without a model is searched by
