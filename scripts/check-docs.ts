@@ -61,8 +61,8 @@ writeFileSync(
 )
 
 // Pages that are as they were are not checked again.
-const kept = ["--incremental", "--tsBuildInfoFile", "node_modules/.cache/tsc/docs"]
-const tsc = spawnSync("tsc", ["--pretty", "false", "-p", folder, ...kept], { encoding: "utf8" })
+const incremental = ["--incremental", "--tsBuildInfoFile", "node_modules/.cache/tsc/docs"]
+const tsc = spawnSync("tsc", ["--pretty", "false", "-p", folder, ...incremental], { encoding: "utf8" })
 if (tsc.error) throw tsc.error
 if (tsc.status !== 0) {
   // ".docs-snippets/docs/tools.md/2.ts(31,7): error" is "docs/tools.md:31:7: error".

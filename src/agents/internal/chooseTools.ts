@@ -26,7 +26,7 @@ export const withExecute = commandTools
 const changesNothing = ({ destructive, openWorld, readOnly }: Annotations): boolean =>
   readOnly === true || (destructive === false && openWorld === false)
 
-/** Removes the tools that act on the world from an agent, also those that servers and middleware add. */
+/** Removes the tools that change something. Tools of servers and middleware count, too. */
 export const readOnlyTools = ToolExclusion.make(
   ({ annotations, name }) => name !== finalAnswer && !changesNothing(annotations)
 )

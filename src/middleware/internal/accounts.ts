@@ -206,27 +206,27 @@ const chargeToolCall = <R>(
 const limitOf = ({ limit }: LedgerFull) => (limit === "modelCalls" ? "rounds" : limit)
 
 /** Describes a full account to a model, without its name, which is for the caller. */
-const isFull = ({ limit, max }: LedgerFull): string => {
+const describeFull = ({ limit, max }: LedgerFull): string => {
   const what = { modelCalls: "model calls", toolCalls: "tool calls", tokens: "tokens", cost: "in cost" }[limit]
   return `the account's ${max} ${what} are used up`
 }
 
 /** The answer to a tool call that a full account refuses. */
 const refusal = (full: LedgerFull): ToolError =>
-  new ToolError({ reason: "Rejected", message: `Not executed: ${isFull(full)}.` })
+  new ToolError({ reason: "Rejected", message: `Not executed: ${describeFull(full)}.` })
 
 /** The failure of a side call that a full account refuses. */
 const exhausted = (full: LedgerFull, run: Run): ModelError =>
   new ModelError({
     provider: run.model?.provider ?? run.agent,
     reason: { _tag: "QuotaExhausted" },
-    detail: isFull(full)
+    detail: describeFull(full)
   })
 
 /** The turn in place of a model call that a full account refuses. */
 const refusedTurn = (full: LedgerFull): TurnPart => ({
   _tag: "TurnDone",
-  message: Message.ai(`This was not finished: ${isFull(full)}.`, { source: "budget" })
+  message: Message.ai(`This was not finished: ${describeFull(full)}.`, { source: "budget" })
 })
 
 /** Makes the middleware that fails a run at a full account. */

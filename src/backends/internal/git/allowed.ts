@@ -6,7 +6,7 @@ export const Allowed = Context.Reference<ReadonlySet<string>>("effect-deepagents
   defaultValue: () => new Set()
 })
 
-/** What a protected file belongs to. */
+/** The owner of a protected file: a git repository, or the home of the person. */
 export type Kind = "git" | "home"
 
 /** A protected file or folder, by its real path below the root. */

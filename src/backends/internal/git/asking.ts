@@ -1,5 +1,5 @@
 /**
- * Asks a person before files change that decide which programs run: those of git repositories, and of the home.
+ * Asks a person before an operation changes the files of a git repository, or files of the home that start programs.
  *
  * An operation runs once. If the protection refuses it, it asks, and runs again with the approved paths. It holds no
  * lock while the person decides.

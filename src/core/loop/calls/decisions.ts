@@ -1,4 +1,4 @@
-/** Carries out what was decided on calls, and refuses calls on which nobody can decide. */
+/** Carries out decisions on calls, and refuses calls without a decision. */
 import * as Effect from "effect/Effect"
 import { defined } from "../../../support/json/defined.ts"
 import { always, choiceOf, type Decision, recorded, type Request } from "../../Approval.ts"
