@@ -395,6 +395,23 @@ describeIsolated("commands in bubblewrap", () => {
     30_000
   )
 
+  it.live("have the Node of the program, also below /tmp", () =>
+    Effect.gen(function* () {
+      const { outside, root } = yield* folders
+      // A version manager or a clone may have it there.
+      const node = path.join(outside, "bin/node")
+      fs.mkdirSync(path.dirname(node))
+      fs.copyFileSync(process.execPath, node, fs.constants.COPYFILE_FICLONE)
+      const child = path.join(import.meta.dirname, "../children/isolated.ts")
+      const args = ["--conditions=@effect-deepagents/source", child, root, "", `${node} -p '6 * 7'; ls /tmp ${outside}`]
+      const said = yield* Effect.callback<string>((resume) => {
+        execFile(node, args, (_, stdout, stderr) => resume(Effect.succeed(stdout + stderr)))
+      })
+      assert.include(said, "\n42\n")
+      assert.notInclude(said, "secret.txt")
+    })
+  )
+
   it.live(
     "over the machine's own paths, reach the folders that file tools reach, also later ones",
     () =>

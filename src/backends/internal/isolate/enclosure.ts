@@ -135,13 +135,14 @@ const makeBubblewrap = <R>(
       "ALL",
       "--hostname",
       "sandbox",
+      // The node of this program may be below it.
+      "--bind",
+      join(folder, "tmp"),
+      "/tmp",
       ...system,
       ...lockedProc,
       "--dev",
-      "/dev",
-      "--bind",
-      join(folder, "tmp"),
-      "/tmp"
+      "/dev"
     ]
     const last = [...(filter === undefined ? [] : ["--seccomp", "3"]), "--clearenv"]
     const enter = ["-t", String(pid), "-U", "-n", "--preserve-credentials", "--", "bwrap"]
